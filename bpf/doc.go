@@ -1,0 +1,2 @@
+// Package bpf will hold the eBPF programs that report refused operations and the reader of their ring buffer.
+package bpf

@@ -1,0 +1,2 @@
+// Package windows will hold the planners and calls for the Windows account, filters and access lists.
+package windows
