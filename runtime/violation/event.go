@@ -1,0 +1,92 @@
+package violation
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Operation is what was attempted. It is the second word of a line (NET-70); for the file system it is the name of the
+// system call (VIO-10).
+type Operation string
+
+// The operations of the proxies.
+const (
+	NetworkOutbound Operation = "network-outbound" // Target: host:port
+	HTTPRequest     Operation = "http-request"     // Target: METHOD url, or CONNECT host:port
+	SOCKSTunnel     Operation = "socks-tunnel"     // Target: host:port
+)
+
+// ReasonOpaqueTunnel is the reason of a SOCKSTunnel event (NET-38, NET-70).
+const ReasonOpaqueTunnel = "refuseOpaqueTunnels"
+
+// Event is one refused operation. It is a value: nothing changes it once it is made, and it may be shared.
+//
+// What a sandboxed process can write (Target, and CommandID where it comes from a user name) only informs reports: no
+// event ever feeds a decision (VIO-7).
+type Event struct {
+	// Time is when it was refused.
+	Time time.Time
+	// PID is the process in the host's pid namespace, 0 if the source does not know it (the proxies see a connection).
+	PID int
+	// Process is the name of the process, empty if unknown.
+	Process string
+	// Operation is what was attempted.
+	Operation Operation
+	// Target is what it was attempted on, in the form that the Operation names: see HostPort, Request and Tunnel. For the
+	// file system it is an absolute path.
+	Target string
+	// Rule is the entry of the settings that decided, as written; empty if none did.
+	Rule string
+	// Reason says why, in the words of NET-39 and VIO-11 to VIO-15. Empty for the file system, whose lines have none.
+	Reason string
+	// CommandID is the attribution key of the command (VIO-1), empty if unattributed.
+	CommandID string
+}
+
+// Line is the event in the exact shape of NET-70 and of the table "Violation lines", cleaned (NET-75):
+// "deny <operation> <target> (<reason>)", without the parentheses if there is no reason.
+func (e Event) Line() string { return Clean(e.RawLine()) }
+
+// RawLine is the line before cleaning, which ignoreViolations is matched against (VIO-26). It is not fit for a terminal.
+func (e Event) RawLine() string {
+	var b strings.Builder
+	b.WriteString("deny ")
+	b.WriteString(string(e.Operation))
+	b.WriteByte(' ')
+	b.WriteString(e.Target)
+	if e.Reason != "" {
+		b.WriteString(" (")
+		b.WriteString(e.Reason)
+		b.WriteByte(')')
+	}
+	return b.String()
+}
+
+// HostPort is the Target of NetworkOutbound and SOCKSTunnel events: the host as the client spelled it and the port. An
+// IPv6 literal is bracketed, whether the client bracketed it or not, so that the port can be told from the address.
+func HostPort(host string, port uint16) string {
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	p := strconv.Itoa(int(port))
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
+		return net.JoinHostPort(host, p)
+	}
+	return host + ":" + p
+}
+
+// Request is the Target of an HTTPRequest event for a request: method and URL, the latter without its query (NET-71). An
+// empty method, of a request that was not understood, is written as "-" (VIO-13).
+func Request(method, url string) string {
+	if method == "" {
+		method = "-"
+	}
+	if url == "" {
+		return method
+	}
+	return method + " " + RedactURL(url)
+}
+
+// Tunnel is the Target of an HTTPRequest event for a tunnel that was refused after it was allowed (VIO-15).
+func Tunnel(host string, port uint16) string { return "CONNECT " + HostPort(host, port) }
