@@ -1,0 +1,62 @@
+package ns
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespaces is a set of CLONE_NEW* flags (namespaces(7)).
+type Namespaces uintptr
+
+// Full is every kind of namespace that a sandbox has. The cgroup namespace is left out where the kernel has none.
+const Full = Namespaces(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP)
+
+// Session says what the command is to its terminal (CLI-10, design section 5).
+type Session uint8
+
+const (
+	// SessionNew gives the command a session of its own without a controlling terminal. It is the zero value.
+	SessionNew Session = iota
+	// SessionForeground keeps the caller's session; the command is a process group of its own, in the foreground.
+	SessionForeground
+	// SessionShared keeps the caller's session and process group, as in a shell's pipeline.
+	SessionShared
+)
+
+// IDMap is one line of uid_map or gid_map (user_namespaces(7)).
+type IDMap struct{ Inside, Outside, Count uint32 }
+
+// Config is one process to start.
+type Config struct {
+	// Namespaces the process is the first of. CLONE_NEWPID and CLONE_NEWUSER are required.
+	Namespaces Namespaces
+	// UIDs and GIDs are the identity maps of the new user namespace. With DenySetgroups, setgroups(2) is refused
+	// for good; without the right to map groups that is the condition for any map at all.
+	UIDs, GIDs    []IDMap
+	DenySetgroups bool
+	// Setup is executed by pid 1 before the command exists. It must contain AwaitGo before its first step that needs
+	// mapped ids.
+	Setup *Program
+	// Session is the command's place on the terminal.
+	Session Session
+	// Candidates are the paths tried in order, as execvp(3) would, within the file system that Setup leaves behind.
+	Candidates []string
+	// Args and Env are the command's, Args[0] included. No NUL bytes.
+	Args, Env []string
+	// Stdin, Stdout and Stderr become descriptors 0, 1 and 2. They stay the caller's to close. None may be nil.
+	Stdin, Stdout, Stderr *os.File
+}
+
+// Files that Setup sends with SendFile arrive in Process.Files at the index given there.
+
+// Status is how a command ended.
+type Status struct {
+	// Code is the exit status: 0 to 255, 128+n for a command that signal n ended.
+	Code int
+}
+
+// Signal is the host's name for a signal number.
+type Signal = syscall.Signal

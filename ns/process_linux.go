@@ -1,0 +1,209 @@
+package ns
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is a started sandbox: its pid 1, and the command below it. Signal and Kill are safe for concurrent use with
+// Wait.
+type Process struct {
+	// Files are the descriptors that the set-up program sent, by index; nil where it sent none. The caller owns them.
+	Files []*os.File
+
+	pid    int
+	ctl    *os.File
+	config *Config
+	tty    bool
+
+	mu     sync.Mutex
+	reaped bool
+	failed error
+	// OnStop, if set before Wait, is called when the command's process group has stopped (WUNTRACED). It returns when
+	// the group is to go on.
+	OnStop func(Signal)
+}
+
+// Pid is the process id of the sandbox's pid 1, as the host sees it.
+func (p *Process) Pid() int { return p.pid }
+
+// awaitReady writes the maps, gives the word and collects what the program sends until it is done.
+func (p *Process) awaitReady() error {
+	mapErr := p.writeMaps()
+	if mapErr == nil {
+		mapErr = p.send(message{msgGo})
+	}
+	for {
+		m, fd, err := p.receive()
+		switch {
+		case err != nil && mapErr != nil:
+			return mapErr
+		case err != nil:
+			return err
+		case m[0] == msgReady:
+			return nil
+		case m[0] == msgFile:
+			for len(p.Files) <= int(m[1]) {
+				p.Files = append(p.Files, nil)
+			}
+			p.Files[m[1]] = os.NewFile(uintptr(fd), "from sandbox")
+		case m[0] == msgFailed && mapErr != nil:
+			return mapErr
+		case m[0] == msgFailed:
+			return p.failure(m)
+		}
+		if mapErr != nil {
+			return mapErr
+		}
+	}
+}
+
+func (p *Process) send(m message) error {
+	err := unix.Sendto(int(p.ctl.Fd()), m.encode(), unix.MSG_NOSIGNAL, nil)
+	return os.NewSyscallError("send to the sandbox", err)
+}
+
+// receive waits for one message. It reports ErrHostGone at end of file.
+func (p *Process) receive() (m message, fd int, err error) {
+	buf, oob := make([]byte, msgSize), make([]byte, unix.CmsgSpace(4))
+	var n, oobn int
+	for {
+		n, oobn, _, _, err = unix.Recvmsg(int(p.ctl.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return m, -1, os.NewSyscallError("receive from the sandbox", err)
+	}
+	m, ok := decodeMessage(buf[:n])
+	if !ok {
+		return m, -1, ErrHostGone
+	}
+	fd = -1
+	if oobn > 0 {
+		if msgs, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil && len(msgs) == 1 {
+			if fds, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
+				fd = fds[0]
+			}
+		}
+	}
+	return m, fd, nil
+}
+
+// failure turns a report into an error.
+func (p *Process) failure(m message) error {
+	errno := syscall.Errno(m[3])
+	switch m[1] {
+	case programSetup:
+		if int(m[2]) < len(p.config.Setup.labels) {
+			l := p.config.Setup.labels[m[2]]
+			return &StepError{Op: l.op, Subject: l.subject, Err: errno, Cause: stepCause(l.op, errno)}
+		}
+	case programFixed:
+		if int(m[2]) < len(fixedSteps) {
+			return &StepError{Op: fixedSteps[m[2]], Err: errno, Cause: stepCause(fixedSteps[m[2]], errno)}
+		}
+	case programExec:
+		return &ExecError{Name: p.config.Args[0], Err: errno}
+	}
+	return &StepError{Op: "understand a report of the new process", Err: errno}
+}
+
+// Wait waits until the command and everything it started are gone, and gives the command's status. It returns an
+// *ExecError when the command could not be executed, and a *KilledError when pid 1 was ended from outside. It must be
+// called once.
+func (p *Process) Wait() (Status, error) {
+	for {
+		m, _, err := p.receive()
+		if err != nil {
+			break
+		}
+		switch m[0] {
+		case msgFailed:
+			p.failed = p.failure(m)
+		case msgStopped:
+			if p.OnStop != nil {
+				p.OnStop(Signal(m[1]))
+			}
+			if p.send(message{msgResume}) != nil {
+				continue
+			}
+		}
+	}
+	ws, err := p.reap()
+	switch {
+	case err != nil:
+		return Status{}, os.NewSyscallError("wait4", err)
+	case p.failed != nil:
+		return Status{}, p.failed
+	case ws.Signaled():
+		return Status{}, &KilledError{Signal: ws.Signal()}
+	}
+	return Status{Code: ws.ExitStatus()}, nil
+}
+
+func (p *Process) reap() (syscall.WaitStatus, error) {
+	var ws syscall.WaitStatus
+	// Wait without reaping first: once reaped the pid may be another process's, and Kill must not reach that.
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, p.pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaped = true
+	for {
+		_, err := syscall.Wait4(p.pid, &ws, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			p.ctl.Close()
+			return ws, err
+		}
+	}
+}
+
+// abandon ends a start that failed and waits until nothing of it is left.
+func (p *Process) abandon() {
+	p.Kill()
+	p.reap()
+	for _, f := range p.Files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// Signal sends a signal to the command's process group (to the command alone in SessionShared). After the sandbox has
+// ended it returns os.ErrProcessDone.
+func (p *Process) Signal(s Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return os.ErrProcessDone
+	}
+	return p.send(message{msgSignal, uint32(s)})
+}
+
+// Kill ends every process of the sandbox at once: the kernel does it when pid 1 dies (pid_namespaces(7)).
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return os.ErrProcessDone
+	}
+	return os.NewSyscallError("kill", unix.Kill(p.pid, unix.SIGKILL))
+}
+
+// KilledError says that the sandbox's pid 1 was ended by a signal from outside, and the sandbox with it.
+type KilledError struct{ Signal Signal }
+
+func (e *KilledError) Error() string {
+	return "Process killed by signal: " + unix.SignalName(e.Signal)
+}

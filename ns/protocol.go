@@ -1,0 +1,63 @@
+//go:build linux
+
+package ns
+
+import "encoding/binary"
+
+// The two sides of a sandbox speak over one SOCK_SEQPACKET socket pair. It is also the sandbox's lifeline: the child
+// holds no copy of the host side's end, so when the host process ends, however it ends, pid 1 reads end of file and the
+// kernel kills everything in its pid namespace with it (pid_namespaces(7)).
+//
+//	host side                                   pid 1                        pid 2 (the command)
+//	   | clone(namespaces) ----------------------> |
+//	   | writes uid_map, gid_map                   | runs the set-up program:
+//	   | go -------------------------------------> |   until it needs its ids
+//	   | <---------------- file(index) + SCM_RIGHTS|   what it opened for the host side
+//	   | <----------------------------------- ready|   the set-up program is done
+//	   |                                           | fork ----------------------> | session, terminal
+//	   |                                           |                              | execve
+//	   | <------------------- failed(program, step, errno) -- any side, any time  |
+//	   | signal(n) ------------------------------> | kill(-2, n)
+//	   | <--------------------------------- stopped| the command's group stopped
+//	   | resume ---------------------------------> | foreground, SIGCONT
+//	   | <------------------------ end of file: pid 1 is gone, and all with it; its exit status is the command's
+//
+// Every message is 16 bytes: four little-endian 32-bit words, the first of them one of these.
+const (
+	msgGo = iota + 1
+	msgFile
+	msgReady
+	msgFailed
+	msgSignal
+	msgStopped
+	msgResume
+)
+
+const msgSize = 16
+
+// Which program a failed step belongs to (second word of msgFailed).
+const (
+	programSetup = iota
+	programFixed // what every start does, see fixedSteps
+	programExec
+)
+
+type message [4]uint32
+
+func (m message) encode() []byte {
+	b := make([]byte, msgSize)
+	for i, w := range m {
+		binary.LittleEndian.PutUint32(b[4*i:], w)
+	}
+	return b
+}
+
+func decodeMessage(b []byte) (m message, ok bool) {
+	if len(b) != msgSize {
+		return m, false
+	}
+	for i := range m {
+		m[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return m, true
+}
