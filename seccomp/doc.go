@@ -1,7 +1,35 @@
-// Package seccomp holds the system call filters of a sandbox and the program text that loads them.
+// Package seccomp holds the system call filters of a sandbox.
 //
 // What belongs here: the rules, their generator (libseccomp, at build time only), the generated BPF for each
-// architecture, and a simulator that tests compare with a plain statement of the rules.
+// architecture, and a simulator with which tests compare the BPF to a plain statement of the rules.
 //
-// What does not belong here: starting processes (ns), and the choice of filters for a given settings file (runtime).
+// What does not belong here: starting processes and loading the filters (ns, whose launch program carries
+// [Filter.Program] into the child), and the choice of filters for a given settings file (runtime).
+//
+// The filters are independent of each other and stack. The kernel runs every filter of a process on every system call
+// and obeys the strictest answer, so the order of loading decides nothing. Once loaded they cannot be taken off, and
+// every descendant inherits them.
+//
+//	base           always
+//	namespaces     unless allowNestedUserNamespaces
+//	unix           unless allowAllUnixSockets, where no broker watches connect
+//	unix-datagram  unless allowAllUnixSockets, where a broker watches connect
+//
+// # How a filter is made
+//
+// internal/rules states the rules as data. internal/generate (build tag generate, needs cgo and libseccomp 2.5 or
+// newer) gives them to libseccomp, puts what libseccomp cannot express in front (see there), and writes
+// filters/NAME_ARCH.bpf. After a change to the rules run
+//
+//	go generate ./seccomp
+//
+// and commit the result; a test regenerates and compares.
+//
+// # How a filter is kept cheap
+//
+// Since Linux 5.11 the kernel works out at load time which system call numbers a filter allows whatever their
+// arguments, and answers those from a bitmap without running the filter. So only numbers that appear in a rule with a
+// condition cost anything: ioctl, socket, socketpair, clone, unshare, ptrace.
 package seccomp
+
+//go:generate go run -tags generate ./internal/generate -o filters

@@ -1,0 +1,105 @@
+// Package rules states what the seccomp filters refuse, as data.
+//
+// What belongs here: the tables and their types. What does not: turning a table into BPF (internal/generate) and the
+// public view of it (package seccomp). The package has no dependencies and no initialisation, because the start path
+// of the binary links it.
+package rules
+
+// Arch is an architecture that the filters exist for, under its Go name.
+type Arch string
+
+// The architectures that filters are generated for.
+const (
+	AMD64 Arch = "amd64"
+	ARM64 Arch = "arm64"
+)
+
+// Arches lists every architecture in the order of generation.
+func Arches() []Arch { return []Arch{AMD64, ARM64} }
+
+// Errno is an error number of Linux. The few that filters answer with are the same on every architecture here.
+type Errno uint16
+
+// The answers that filters give.
+const (
+	EPERM        Errno = 1
+	ENOSYS       Errno = 38
+	EAFNOSUPPORT Errno = 97
+)
+
+// String returns the symbolic name.
+func (e Errno) String() string {
+	switch e {
+	case EPERM:
+		return "EPERM"
+	case ENOSYS:
+		return "ENOSYS"
+	case EAFNOSUPPORT:
+		return "EAFNOSUPPORT"
+	}
+	return "unnamed errno"
+}
+
+// low32 is the mask of an argument that the kernel takes as a 32-bit integer. Comparing all 64 bits would let a caller
+// pass the rule by setting a bit that the kernel then drops (CVE-2019-10063, CVE-2019-9893).
+const low32 = 0xffffffff
+
+// Cond holds when argument Index (from 0), and-ed with Mask, equals Value.
+type Cond struct {
+	Index uint8
+	Mask  uint64
+	Value uint64
+}
+
+// Rule refuses one system call. Without When it is refused always; with When, if every condition holds.
+type Rule struct {
+	Call  string // name as in section 2 of the manual
+	When  []Cond
+	Text  string // When, for people
+	Errno Errno
+	Only  Arch // the one architecture that has the call; empty: all
+	// Number is the system call's number, on every architecture, if libseccomp 2.5.4 does not know its name; else 0.
+	Number uint32
+	Why    string
+}
+
+// NotIn refuses system calls whose first argument, taken as 32 bits, is in no list of accepted values. libseccomp
+// takes one comparison for each argument and rule, so it cannot express this.
+type NotIn struct {
+	Calls  []NumberedCall
+	Accept []uint32 // ascending
+	Text   string
+	Errno  Errno
+	Why    string
+}
+
+// NumberedCall is a system call with its number on each architecture.
+type NumberedCall struct {
+	Name         string
+	AMD64, ARM64 uint32
+}
+
+// Number returns the number of the call on a.
+func (c NumberedCall) Number(a Arch) uint32 {
+	if a == ARM64 {
+		return c.ARM64
+	}
+	return c.AMD64
+}
+
+// Range is a closed range of system call numbers.
+type Range struct{ First, Last uint32 }
+
+// Filter is one filter: its own architecture check, then its rules, then allow.
+type Filter struct {
+	Name  string
+	Rules []Rule
+	NotIn *NotIn // nil: none
+	// RefuseUnknown answers every number outside Known with ENOSYS.
+	RefuseUnknown bool
+}
+
+// Filters lists every filter in the order of generation and of [github.com/srt-sandbox/srt/seccomp.Rules].
+func Filters() []Filter {
+	return []Filter{base, namespaces, unix, unixDatagram}
+}

@@ -1,0 +1,93 @@
+package seccomp
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/srt-sandbox/srt/seccomp/internal/rules"
+)
+
+// ErrUnsupportedArch says that there are no filters for the architecture this binary was built for.
+var ErrUnsupportedArch = errors.New("no system call filters for this architecture")
+
+// Supported returns nil if this binary carries filters, else an error that wraps [ErrUnsupportedArch]. Without filters
+// no command may run (NET-84).
+func Supported() error {
+	if len(base) == 0 || len(namespaces) == 0 || len(unix) == 0 || len(unixDatagram) == 0 {
+		return fmt.Errorf("%w: this srt is built for %s; use a build for amd64 or arm64", ErrUnsupportedArch, runtime.GOARCH)
+	}
+	return nil
+}
+
+// Filter is one system call filter for the architecture this binary was built for. It is an immutable value, safe for
+// use by any number of goroutines. The zero value has no program and cannot be loaded.
+type Filter struct {
+	// Name is "base", "namespaces", "unix" or "unix-datagram".
+	Name string
+
+	program string
+}
+
+// Program returns a copy of the filter: an array of struct sock_filter (seccomp(2), 8 bytes each, the machine's byte
+// order), whose length is a multiple of 8. It goes to seccomp(SECCOMP_SET_MODE_FILTER) under no_new_privs (NET-84).
+// It is empty exactly if [Supported] returns an error.
+func (f Filter) Program() []byte { return []byte(f.program) }
+
+// Base returns the filter of every sandbox: the rules that no setting lifts.
+func Base() Filter { return Filter{Name: "base", program: base} }
+
+// Namespaces returns the filter that keeps a command from making namespaces and mounts (NET-83). Only
+// allowNestedUserNamespaces lifts it.
+func Namespaces() Filter { return Filter{Name: "namespaces", program: namespaces} }
+
+// Unix returns the filter that refuses every new AF_UNIX and AF_VSOCK socket, stream and seqpacket socket pairs
+// excepted (NET-81). It is for sandboxes in which no broker judges connect. Only allowAllUnixSockets lifts it.
+func Unix() Filter { return Filter{Name: "unix", program: unix} }
+
+// UnixDatagram returns the filter that takes the place of [Unix] where a broker judges every connect: it refuses only
+// the AF_UNIX sockets that can send without one, and AF_VSOCK. Only allowAllUnixSockets lifts it.
+func UnixDatagram() Filter { return Filter{Name: "unix-datagram", program: unixDatagram} }
+
+// Rule is one line of the table that the filters are generated from, as text for people.
+type Rule struct {
+	Filter    string // name of the filter
+	Syscall   string // name of the system call, or what stands for many of them
+	Condition string // which calls the rule refuses; empty: all
+	Action    string // "EPERM", "ENOSYS", "EAFNOSUPPORT", or "SIGSYS" for the death of the process
+	Why       string // one line
+}
+
+// Rules returns the rules of every filter, of all architectures together, in the order of the filters. Each filter
+// allows what none of its rules refuses.
+func Rules() []Rule {
+	var out []Rule
+	for _, f := range rules.Filters() {
+		out = append(out, Rule{f.Name, "any", "of another architecture, or of the x32 ABI", "SIGSYS",
+			"its number means another call than the rules say"})
+		if f.RefuseUnknown {
+			out = append(out, Rule{f.Name, "any", "newer than Linux 6.18", rules.ENOSYS.String(),
+				"nobody has judged it yet; programs fall back to older calls"})
+		}
+		if n := f.NotIn; n != nil {
+			for _, c := range n.Calls {
+				out = append(out, Rule{f.Name, c.Name, n.Text, n.Errno.String(), n.Why})
+			}
+		}
+		for _, r := range f.Rules {
+			text := r.Text
+			if r.Only != "" {
+				text = join(text, string(r.Only)+" only")
+			}
+			out = append(out, Rule{f.Name, r.Call, text, r.Errno.String(), r.Why})
+		}
+	}
+	return out
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
