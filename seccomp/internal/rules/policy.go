@@ -59,25 +59,29 @@ var (
 )
 
 // unix is NET-81's refusal of every AF_UNIX socket, for sandboxes in which no broker judges connect.
-var unix = Filter{
-	Name: "unix",
-	Rules: []Rule{
-		{Call: "socket", When: []Cond{{0, low32, afUnix}}, Text: "domain = AF_UNIX", Errno: EPERM,
-			Why: "a path leads to daemons of the host, past the network namespace"},
-		vsock, unixPairDgram, unixPairRaw,
-	},
+func unix() Filter {
+	return Filter{
+		Name: "unix",
+		Rules: []Rule{
+			{Call: "socket", When: []Cond{{0, low32, afUnix}}, Text: "domain = AF_UNIX", Errno: EPERM,
+				Why: "a path leads to daemons of the host, past the network namespace"},
+			vsock, unixPairDgram, unixPairRaw,
+		},
+	}
 }
 
 // unixDatagram is what remains of unix where a broker judges connect: the sockets that need no connect to send.
-var unixDatagram = Filter{
-	Name: "unix-datagram",
-	Rules: []Rule{
-		{Call: "socket", When: []Cond{{0, low32, afUnix}, {1, sockTypeMask, sockDgram}},
-			Text: "domain = AF_UNIX, type = SOCK_DGRAM", Errno: EPERM,
-			Why: "sends to any path without a connect that the broker could judge"},
-		{Call: "socket", When: []Cond{{0, low32, afUnix}, {1, sockTypeMask, sockRaw}},
-			Text: "domain = AF_UNIX, type = SOCK_RAW", Errno: EPERM,
-			Why: "the kernel takes it for SOCK_DGRAM"},
-		vsock, unixPairDgram, unixPairRaw,
-	},
+func unixDatagram() Filter {
+	return Filter{
+		Name: "unix-datagram",
+		Rules: []Rule{
+			{Call: "socket", When: []Cond{{0, low32, afUnix}, {1, sockTypeMask, sockDgram}},
+				Text: "domain = AF_UNIX, type = SOCK_DGRAM", Errno: EPERM,
+				Why: "sends to any path without a connect that the broker could judge"},
+			{Call: "socket", When: []Cond{{0, low32, afUnix}, {1, sockTypeMask, sockRaw}},
+				Text: "domain = AF_UNIX, type = SOCK_RAW", Errno: EPERM,
+				Why: "the kernel takes it for SOCK_DGRAM"},
+			vsock, unixPairDgram, unixPairRaw,
+		},
+	}
 }

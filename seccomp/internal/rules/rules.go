@@ -101,5 +101,5 @@ type Filter struct {
 
 // Filters lists every filter in the order of generation and of [github.com/srt-sandbox/srt/seccomp.Rules].
 func Filters() []Filter {
-	return []Filter{base, namespaces, unix, unixDatagram}
+	return []Filter{base, namespaces, unix(), unixDatagram()}
 }
