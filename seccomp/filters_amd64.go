@@ -3,13 +3,13 @@ package seccomp
 import _ "embed" // the filters
 
 //go:embed filters/base_amd64.bpf
-var base string
+var baseProgram string
 
 //go:embed filters/namespaces_amd64.bpf
-var namespaces string
+var namespacesProgram string
 
 //go:embed filters/unix_amd64.bpf
-var unix string
+var unixProgram string
 
 //go:embed filters/unix-datagram_amd64.bpf
-var unixDatagram string
+var unixDatagramProgram string

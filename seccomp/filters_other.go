@@ -3,4 +3,4 @@
 package seccomp
 
 // Empty: Supported returns an error.
-const base, namespaces, unix, unixDatagram = "", "", "", ""
+const baseProgram, namespacesProgram, unixProgram, unixDatagramProgram = "", "", "", ""

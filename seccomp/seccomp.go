@@ -14,7 +14,7 @@ var ErrUnsupportedArch = errors.New("no system call filters for this architectur
 // Supported returns nil if this binary carries filters, else an error that wraps [ErrUnsupportedArch]. Without filters
 // no command may run (NET-84).
 func Supported() error {
-	if len(base) == 0 || len(namespaces) == 0 || len(unix) == 0 || len(unixDatagram) == 0 {
+	if baseProgram == "" || namespacesProgram == "" || unixProgram == "" || unixDatagramProgram == "" {
 		return fmt.Errorf("%w: this srt is built for %s; use a build for amd64 or arm64", ErrUnsupportedArch, runtime.GOARCH)
 	}
 	return nil
@@ -35,19 +35,19 @@ type Filter struct {
 func (f Filter) Program() []byte { return []byte(f.program) }
 
 // Base returns the filter of every sandbox: the rules that no setting lifts.
-func Base() Filter { return Filter{Name: "base", program: base} }
+func Base() Filter { return Filter{Name: "base", program: baseProgram} }
 
 // Namespaces returns the filter that keeps a command from making namespaces and mounts (NET-83). Only
 // allowNestedUserNamespaces lifts it.
-func Namespaces() Filter { return Filter{Name: "namespaces", program: namespaces} }
+func Namespaces() Filter { return Filter{Name: "namespaces", program: namespacesProgram} }
 
 // Unix returns the filter that refuses every new AF_UNIX and AF_VSOCK socket, stream and seqpacket socket pairs
 // excepted (NET-81). It is for sandboxes in which no broker judges connect. Only allowAllUnixSockets lifts it.
-func Unix() Filter { return Filter{Name: "unix", program: unix} }
+func Unix() Filter { return Filter{Name: "unix", program: unixProgram} }
 
 // UnixDatagram returns the filter that takes the place of [Unix] where a broker judges every connect: it refuses only
 // the AF_UNIX sockets that can send without one, and AF_VSOCK. Only allowAllUnixSockets lifts it.
-func UnixDatagram() Filter { return Filter{Name: "unix-datagram", program: unixDatagram} }
+func UnixDatagram() Filter { return Filter{Name: "unix-datagram", program: unixDatagramProgram} }
 
 // Rule is one line of the table that the filters are generated from, as text for people.
 type Rule struct {
