@@ -1,0 +1,86 @@
+# One command for each wish. "make demo" and "make test" are all that a fresh clone needs.
+
+GO       ?= go
+BIN      := $(CURDIR)/bin
+TOOLS    := $(BIN)/tools
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 10s
+
+# Built once from source with the module proxy; a change of version is a change of this line.
+LINT_VERSION := v2.15.0
+LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
+
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: build demo test escape bench lint generate fuzz clean
+.PHONY: test-prepare test-vet test-build test-unit test-generate test-integration test-user
+.DEFAULT_GOAL := build
+
+# Static and without cgo: the binary runs on every Linux of its architecture.
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/srt ./cmd/srt
+
+demo: build
+	examples/demo/demo.sh $(BIN)/srt
+
+# The stages run one after another, so that two cores measure and test nothing else meanwhile.
+test:
+	build/test.sh
+
+# Only the attacks of the escape suite.
+escape: build
+	$(GO) test -count=1 -run '^TestEscape' ./test/...
+
+bench: build
+	$(GO) run ./bench
+
+lint: $(LINT)
+	$(LINT) run ./...
+
+$(LINT):
+	@echo "building golangci-lint $(LINT_VERSION) once (about two minutes on two cores)"
+	mkdir -p $(TOOLS)/new
+	CGO_ENABLED=0 GOBIN=$(TOOLS)/new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv $(TOOLS)/new/golangci-lint $@
+	rmdir $(TOOLS)/new
+
+generate:
+	$(GO) generate ./...
+
+# Every fuzz target of the tree for FUZZTIME.
+fuzz:
+	build/fuzz.sh $(FUZZTIME)
+
+clean:
+	rm -rf $(BIN)
+
+# Stages of "make test"; each can be run by itself.
+
+test-prepare:
+	build/prepare.sh
+
+test-vet:
+	$(GO) vet ./...
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	  test -z "$$unformatted" || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
+
+test-build:
+	@for p in $(PLATFORMS); do \
+	  echo "build and vet $$p"; \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./... || exit 1; \
+	done
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
+
+test-generate:
+	build/generated.sh
+
+test-unit:
+	$(GO) test -race $$($(GO) list ./... | grep -Ev '/srt/(cmd|test|bench)(/|$$)')
+
+test-integration: build
+	SRT_TEST_USER=srt-test $(GO) test -race -count=1 -timeout 20m $$($(GO) list ./... | grep -E '/srt/(cmd|test)(/|$$)')
+
+test-user: build
+	build/as-user.sh

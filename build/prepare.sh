@@ -1,0 +1,54 @@
+#!/bin/sh
+# Makes a fresh Debian or Ubuntu ready for the tests: the packages they use, installed only where missing, and the
+# ordinary user they run as beside root. Needs root; without it, says what it skips and why.
+set -eu
+
+user=srt-test
+# Command (or file) that shows a package is there, and the package.
+needed="
+gcc:gcc
+make:make
+git:git
+curl:curl
+/usr/include/seccomp.h:libseccomp-dev
+pkg-config:pkg-config
+bwrap:bubblewrap
+strace:strace
+python3:python3
+node:nodejs
+ssh:openssh-client
+ip:iproute2
+setpriv:util-linux
+bash:bash
+"
+
+have() {
+    case $1 in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+missing=
+for pair in $needed; do
+    have "${pair%%:*}" || missing="$missing ${pair#*:}"
+done
+
+if [ "$(id -u)" -ne 0 ]; then
+    [ -z "$missing" ] || echo "skipped: installing$missing (only root can; the tests that need them will say so)"
+    echo "skipped: creating the user $user and the run as root (only root can); the tests run as $(id -un) alone"
+    exit 0
+fi
+
+if [ -n "$missing" ]; then
+    command -v apt-get >/dev/null 2>&1 || {
+        echo "missing:$missing; install them with this system's package manager and run make test again" >&2
+        exit 1
+    }
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    # shellcheck disable=SC2086 # A list of package names, meant to be split.
+    apt-get install -y -qq --no-install-recommends $missing
+fi
+
+id -u "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash --comment 'tests of srt' "$user"
