@@ -80,7 +80,7 @@ func want(filter, arch string, d sim.Data) uint32 {
 		return killProcess // NET-82: x32
 	}
 	for _, n := range refusedAlways[filter] {
-		if d.Number == n.on(arch) {
+		if n.on(arch) != none && d.Number == n.on(arch) {
 			return errnoBit | 1
 		}
 	}
