@@ -66,9 +66,9 @@ func (e Event) RawLine() string {
 }
 
 // HostPort is the Target of NetworkOutbound and SOCKSTunnel events: the host as the client spelled it and the port. An
-// IPv6 literal is bracketed, whether the client bracketed it or not, so that the port can be told from the address.
+// IPv6 literal, even a malformed one with a zone, is bracketed whether the client bracketed it or not, so that the port
+// can be told from the address.
 func HostPort(host string, port uint16) string {
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	p := strconv.Itoa(int(port))
 	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
 		return net.JoinHostPort(host, p)
