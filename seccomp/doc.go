@@ -29,7 +29,9 @@
 //
 // Since Linux 5.11 the kernel works out at load time which system call numbers a filter allows whatever their
 // arguments, and answers those from a bitmap without running the filter. So only numbers that appear in a rule with a
-// condition cost anything: ioctl, socket, socketpair, clone, unshare, ptrace.
+// condition run the filters: ioctl, socket, socketpair, clone, unshare, ptrace. They come first in each program.
+// libseccomp's binary tree was measured and gains nothing here. BenchmarkFilters shows the cost beside that of a filter
+// of one instruction, which is what the kernel takes for looking at all.
 package seccomp
 
 //go:generate go run -tags generate ./internal/generate -o filters

@@ -52,6 +52,9 @@ func child(filters string) int {
 			}
 		}
 	}
+	if filters == allowAll {
+		programs = append(programs, retAllow())
+	}
 	if err := load.Load(programs...); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		return 125
