@@ -1,0 +1,117 @@
+package fsview
+
+import (
+	"fmt"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// defaultSearchDepth is mandatoryDenySearchDepth when none is given (FS-1).
+const defaultSearchDepth = 3
+
+// defaultMountMax is the kernel's default of fs.mount-max (FS-65).
+const defaultMountMax = 100000
+
+// builder carries one Build.
+type builder struct {
+	in   Input
+	res  *resolver
+	root *node
+	plan *Plan
+
+	roots   []*node      // every granted write root
+	links   []*node      // re-allowed symbolic links
+	grants  []grant      // allow entries, to be told about when they grant nothing
+	pending []absentDeny // denies of what is not there
+
+	creatable map[string]bool // answers of canCreate
+	made      map[string]bool // paths already in some Make
+	pins      []Step
+	mandatory int // steps that come from mandatory names
+}
+
+// Build makes the plan of one command from its rules and the disk. It changes nothing and opens no file but directories
+// to list them. t is used from the calling goroutine alone.
+//
+// Errors: *EntryError for a deny entry that cannot be honoured, *SearchError when the disk could not be read (FS-40),
+// *SizeError (FS-65). A nil error means that every deny is in the plan or needs no step.
+func Build(t Tree, in Input) (*Plan, error) {
+	rules := &in.Rules
+	if in.MandatoryDepth <= 0 {
+		in.MandatoryDepth = defaultSearchDepth
+	}
+	hint := len(rules.DenyRead) + len(rules.DenyWrite) + len(rules.AllowRead) + len(rules.AllowWrite) +
+		len(rules.CredentialDeny)
+	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{}}
+	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
+	steps := []func() error{b.collect, b.spreadRoot, b.searchMandatory, b.settleLinks, b.settleAbsent, b.emit, b.tell,
+		b.chooseDir, b.checkSize}
+	if in.Disabled {
+		b.plan.Unrestricted = true
+		steps = []func() error{b.collectDisabled, b.emit, b.chooseDir, b.checkSize}
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return b.plan, nil
+}
+
+// collectDisabled sets the rules of filesystem.disabled: everything is writable, and only further proc mounts are
+// hidden, because the sandbox has process ids of its own (FS-56).
+func (b *builder) collectDisabled() error {
+	b.plan.Warnings = nil
+	b.root.root = &rule{key: "filesystem.disabled", number: "FS-56", quiet: true}
+	return b.collectProcMounts()
+}
+
+// chooseDir says where the command starts (FS-49).
+func (b *builder) chooseDir() error {
+	for i, dir := range []string{b.in.Cwd, b.in.Home} {
+		if dir == "" {
+			continue
+		}
+		loc := b.res.resolve(dir, true)
+		if loc.special || (loc.exists && loc.info.IsDir() && !b.root.stateAt(loc.path).hidden) {
+			b.plan.Dir = loc.path
+			if i > 0 {
+				b.warnDir()
+			}
+			return nil
+		}
+	}
+	b.plan.Dir = "/"
+	b.warnDir()
+	return nil
+}
+
+func (b *builder) warnDir() {
+	b.warn("the working directory %q is hidden from the command, which starts in %q; re-allow it with "+
+		"filesystem.allowRead to start there (FS-49)", b.in.Cwd, b.plan.Dir)
+}
+
+// checkSize refuses a plan that the kernel would refuse half-way (FS-65).
+func (b *builder) checkSize() error {
+	limit := b.in.MountMax
+	if limit <= 0 {
+		limit = defaultMountMax
+	}
+	if total := len(b.plan.Steps) + b.in.MountsInUse; total > limit {
+		return &SizeError{Mounts: total, Mandatory: b.mandatory, Max: limit}
+	}
+	return nil
+}
+
+func (b *builder) warn(format string, args ...any) {
+	b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (b *builder) note(format string, args ...any) {
+	b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+// inKernelTree reports whether p lies in /proc, /dev or /sys.
+func inKernelTree(p string) bool {
+	return policy.Covers("/proc", p) || policy.Covers("/dev", p) || policy.Covers("/sys", p)
+}

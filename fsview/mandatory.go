@@ -1,0 +1,297 @@
+package fsview
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// role says how the names in a directory are judged by the mandatory search.
+type role uint8
+
+const (
+	plain  role = iota
+	claude      // a .claude directory
+)
+
+// search looks for mandatory names (FS-35) in directories that can be written.
+type search struct {
+	b     *builder
+	depth int
+	seen  map[string]int // directories already listed, and how many levels from there; nil with a single start
+}
+
+// searchMandatory denies every existing mandatory name in and beneath the write roots, the working directory, the home
+// and the enclosing repository, to the depth of FS-38.
+func (b *builder) searchMandatory() error {
+	for _, n := range b.roots {
+		if name := mandatoryOnWay(n.path, b.in.AllowGitConfig); name != "" {
+			first(&n.deny, mandatoryRule(name))
+		}
+	}
+	starts := b.searchStarts()
+	s := search{b: b, depth: b.in.MandatoryDepth}
+	if len(starts) > 1 {
+		s.seen = make(map[string]int)
+	}
+	for _, dir := range starts {
+		at := b.root.find(dir)
+		if err := s.list(dir, at, 0, plain); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// searchStarts are the directories where every name counts, deduplicated. They are writable by the lists, so that a
+// command without write roots searches nothing (FS-36).
+func (b *builder) searchStarts() []string {
+	var starts []string
+	have := make(map[string]bool)
+	add := func(dir string) {
+		if !have[dir] && b.root.stateAt(dir).writable() {
+			have[dir] = true
+			starts = append(starts, dir)
+		}
+	}
+	for _, n := range b.roots {
+		if n.outermost() && n.info.IsDir() {
+			add(n.path)
+		}
+	}
+	for _, dir := range []string{b.in.Cwd, b.in.Home} {
+		if dir == "" {
+			continue
+		}
+		if loc := b.res.resolve(dir, true); loc.exists && loc.info.IsDir() {
+			add(loc.path)
+			if dir == b.in.Cwd {
+				if repo := b.enclosingRepository(loc.path); repo != "" {
+					add(repo)
+				}
+			}
+		}
+	}
+	return starts
+}
+
+// outermost reports whether no other write root shows n as writable: there is none above, or a hidden directory lies
+// between.
+func (n *node) outermost() bool {
+	between := false
+	for p := n.parent; p != nil; p = p.parent {
+		if p.root != nil && !between {
+			return false
+		}
+		between = between || p.hide != nil || p.hard != nil
+	}
+	return true
+}
+
+// enclosingRepository is the nearest writable directory above dir that holds a .git, or "".
+func (b *builder) enclosingRepository(dir string) string {
+	for dir != "/" {
+		dir = path.Dir(dir)
+		if !b.root.stateAt(dir).writable() {
+			return ""
+		}
+		if _, err := b.res.lstat(join(dir, ".git")); err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+// found is what one listing showed beyond single names.
+type found struct {
+	head, objects, refs bool
+	named               []string // names that count only in a repository
+}
+
+// list judges every name in dir, level directories beneath a start, and descends. at is dir's node if it has one.
+func (s *search) list(dir string, at *node, level int, as role) error {
+	left := s.depth - level
+	if s.seen != nil {
+		if level > 0 && s.seen[dir] >= left {
+			return nil
+		}
+		s.seen[dir] = left
+	}
+	entries, err := again(dir, s.b.res.tree.ReadDir)
+	if err != nil {
+		return s.unlisted(dir, err)
+	}
+	var bare found
+	dirsCount := level == 0 || level <= s.depth-2 // a listed directory may lie here
+	for i := range entries {
+		e := &entries[i]
+		if dir == "/" && (e.Name == "proc" || e.Name == "dev" || e.Name == "sys") {
+			continue
+		}
+		if e.Name[0] == '.' {
+			if done, err := s.dotted(dir, e, level, dirsCount); done || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		} else if as == claude && isFold(e.Name, "commands", "agents") {
+			s.protect(join(dir, e.Name), ".claude/"+strings.ToLower(e.Name))
+			continue
+		} else if dirsCount {
+			bare.note(e)
+		}
+		if e.Type != fs.ModeDir || level+1 > s.depth-1 || e.Name == "node_modules" {
+			continue
+		}
+		var child *node
+		if at != nil {
+			child = at.children[e.Name]
+		}
+		if child != nil && (child.deny != nil || child.hard != nil) {
+			continue // read-only or hidden as a whole
+		}
+		if err := s.list(join(dir, e.Name), child, level+1, plain); err != nil {
+			return err
+		}
+	}
+	if bare.head && bare.objects && bare.refs {
+		return s.repository(dir, &bare, level)
+	}
+	return nil
+}
+
+// dotted judges a name that starts with a dot. done means that the name needs nothing more, not even a descent.
+func (s *search) dotted(dir string, e *DirEntry, level int, dirsCount bool) (done bool, err error) {
+	name := strings.ToLower(e.Name)
+	full := join(dir, e.Name)
+	switch name {
+	case ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile", ".ripgreprc",
+		".mcp.json":
+		s.protect(full, name)
+		return true, nil
+	case ".vscode", ".idea":
+		if dirsCount {
+			s.protect(full, name)
+		}
+		return true, nil
+	case ".claude":
+		switch {
+		case e.Type == fs.ModeSymlink && dirsCount:
+			s.protectLinked(full, ".claude/commands", ".claude/agents")
+		case e.Type == fs.ModeDir && dirsCount:
+			return true, s.list(full, s.b.root.find(full), level+1, claude)
+		}
+		return true, nil
+	case ".git":
+		return true, s.dotGit(full, e, level, dirsCount)
+	}
+	return false, nil
+}
+
+// dotGit judges a .git: the file of a worktree or submodule, a repository, or a link to one (FS-37, FS-39).
+func (s *search) dotGit(full string, e *DirEntry, level int, dirsCount bool) error {
+	switch {
+	case e.Type == fs.ModeSymlink:
+		if dirsCount {
+			names := []string{".git/hooks"}
+			if !s.b.in.AllowGitConfig {
+				names = append(names, ".git/config")
+			}
+			s.protectLinked(full, names...)
+		}
+	case e.Type != fs.ModeDir:
+		s.protect(full, ".git")
+	case dirsCount:
+		return s.gitDir(full, level, level > 0)
+	}
+	return nil
+}
+
+// protect denies writing to an existing name, at its location, and holds a link there.
+func (s *search) protect(full, name string) {
+	why := mandatoryRule(name)
+	loc := s.b.res.resolve(full, true)
+	s.b.hold(loc, why)
+	switch {
+	case loc.exists:
+		s.b.denyWriteAt(loc.path, loc.info, why)
+	case loc.blocked != nil:
+		s.b.denyWriteAt(loc.ancestor, Info{}, why) // FS-11
+	}
+}
+
+// protectLinked holds the link at full, and denies those of the names that exist behind it. Each name is written as
+// in FS-35, with the link's own name first.
+func (s *search) protectLinked(full string, names ...string) {
+	s.b.hold(location{held: []string{full}}, mandatoryRule(names[0]))
+	for _, name := range names {
+		p := join(full, path.Base(name))
+		if loc := s.b.res.resolve(p, true); loc.exists || loc.blocked != nil {
+			s.protect(p, name)
+		}
+	}
+}
+
+// unlisted decides what a directory that cannot be listed means (FS-39, FS-40).
+func (s *search) unlisted(dir string, err error) error {
+	if absent(err) {
+		return nil // removed since its parent was listed
+	}
+	if !errors.Is(err, syscall.EACCES) {
+		return &SearchError{Path: dir, Err: err}
+	}
+	info, statErr := s.b.res.lstat(dir)
+	if statErr != nil {
+		// The directory above does not let the caller look: the same question there.
+		dir = path.Dir(dir)
+		if s.b.res.tree.CanSearch(dir) == nil {
+			return nil // a file system that refuses the caller whatever modes are set
+		}
+		if info, statErr = s.b.res.lstat(dir); statErr != nil {
+			return &SearchError{Path: dir, Err: statErr}
+		}
+	}
+	if info.UID == s.b.in.UID {
+		s.b.denyWriteAt(dir, info, &rule{key: "directory that cannot be searched", number: "FS-39", mandatory: true})
+	}
+	return nil
+}
+
+func mandatoryRule(name string) *rule {
+	return &rule{key: "protected name " + name, number: "FS-35", mandatory: true, quiet: true}
+}
+
+// isFold reports whether name is one of the lower-case words, whatever its case.
+func isFold(name string, words ...string) bool {
+	for _, w := range words {
+		if len(name) == len(w) && strings.EqualFold(name, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// mandatoryOnWay is the mandatory name that p is or lies beneath, or "".
+func mandatoryOnWay(p string, allowGitConfig bool) string {
+	before := ""
+	for _, name := range strings.Split(strings.ToLower(p), "/") {
+		switch name {
+		case ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile", ".ripgreprc",
+			".mcp.json", ".vscode", ".idea":
+			return name
+		case "commands", "agents":
+			if before == ".claude" {
+				return ".claude/" + name
+			}
+		case "hooks", "config":
+			if before == ".git" && (name == "hooks" || !allowGitConfig) {
+				return ".git/" + name
+			}
+		}
+		before = name
+	}
+	return ""
+}

@@ -1,0 +1,109 @@
+package fsview
+
+import (
+	"io/fs"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// Kind says what a step of a plan does at its path.
+type Kind uint8
+
+// The kinds of step. The zero Kind does nothing and never appears in a plan.
+const (
+	KindNone       Kind = iota
+	Writable            // the pristine object, writable as on the host, onto its own path
+	ReadOnly            // what is visible at the path by then, made read-only, onto itself
+	HideDir             // a fresh directory in memory, mode 0755, writable (FS-32)
+	HideFile            // an empty read-only file of mode 0000 (FS-31)
+	Reveal              // the pristine object, read-only, inside a hidden directory (FS-25)
+	RevealWritable      // the pristine object, writable as on the host, inside a hidden directory
+	Pin                 // keeps the object from being renamed or removed, changes nothing else (FS-41, FS-42)
+	EmptyDir            // an empty read-only directory (FS-24)
+)
+
+var kindNames = [...]string{"none", "writable", "read-only", "hide directory", "hide file", "reveal", "reveal writable",
+	"pin", "empty directory"}
+
+// String is the lower-case name of k for listings.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// Identity says which object a path named when the plan was made.
+type Identity struct {
+	Dev, Ino uint64      // st_dev and st_ino
+	Type     fs.FileMode // the type bits alone (fs.ModeType)
+}
+
+// Step is one mount of a plan. All paths are absolute and hold no symbolic link on the way.
+type Step struct {
+	Kind Kind
+	Path string // where it is put
+	// Source is where the content of a Reveal or RevealWritable comes from, in the tree before any step; it differs
+	// from Path only for a re-allowed symbolic link (FS-9). Empty for other kinds.
+	Source string
+	// ID is the object at Source, or at Path when there is no Source, in the tree before any step. It is not
+	// meaningful for a Late step beneath /proc and /dev, whose content is replaced.
+	ID  Identity
+	Dir bool // the object is a directory
+	// Make lists, for a reveal, what has to be created inside the directory HiddenBy first: paths relative to it, in
+	// order, each a directory but the last when Dir is false, which is then an empty file. The last is the mount point
+	// itself. A path is listed once in a whole plan.
+	Make     []string
+	HiddenBy string // for a reveal: the Path of the step that hides the directory around it
+	// Late marks a step beneath /proc, /dev or /sys. It is applied after these have been replaced; beneath /proc and
+	// /dev an object that is no longer there needs no hiding (FS-47).
+	Late bool
+	Why  string // the entry or name behind it and its rule, for example "filesystem.denyWrite.0 (FS-26)"
+}
+
+// WritableRule is a path that Landlock must leave writable, with all beneath it.
+type WritableRule struct {
+	Path string
+	Dir  bool
+}
+
+// Plan is what a sandboxed command sees of the file system. It is data: making one changes nothing.
+//
+// An executor verifies each identity in the tree before any step, clones the sources of Writable and reveal steps there,
+// applies the pins in that same tree, makes the whole tree read-only unless RootWritable, and then attaches the other
+// steps in order. A pin is a clone of the object on itself, so a symbolic link still resolves.
+type Plan struct {
+	Steps        []Step         // pins first, the deepest first; then the others, parents before what lies in them
+	RootWritable bool           // the root mount stays writable (allowWrite "/")
+	Unrestricted bool           // filesystem.disabled: no rule but the hiding of further proc mounts (FS-56)
+	Writable     []WritableRule // for the second wall; hidden directories are not listed, they are in memory
+	Dir          string         // where the command starts, a location (FS-49)
+	WriteRoots   []string       // locations that are granted for writing, none beneath another, in path order
+	Warnings     []string       // one line each for the person
+	Notes        []string       // one line each for the debug log
+}
+
+// Input is everything a plan depends on but the disk. The zero value grants no write, denies no read and protects the
+// mandatory names (FS-35) to the default depth.
+type Input struct {
+	Rules policy.PathRules
+	Cwd   string // absolute; where srt was started
+	Home  string // absolute, or empty when there is none
+	UID   int    // the effective user id of the caller; 0 is taken to pass all permission checks
+
+	OwnFiles []string // absolute; srt's executable and the settings file in use, write-denied (FS-51)
+	Keep     []string // absolute; files that stay readable even when hidden (FS-23)
+	// ExtraWrite are granted like allowWrite but without a word when they are absent or links: the default write paths
+	// and TMPDIR. One that lies in the home never re-opens a hidden directory (FS-28).
+	ExtraWrite []string
+
+	MandatoryDepth   int      // mandatoryDenySearchDepth, 1 to 10; 0 is the default of 3 (FS-38)
+	AllowGitConfig   bool     // lifts .git/config from the mandatory denies, everywhere
+	Disabled         bool     // filesystem.disabled (FS-56)
+	HideSSHConfigDir bool     // show /etc/ssh/ssh_config.d empty (FS-24)
+	ProcMounts       []string // absolute; mounts of type proc other than /proc, hidden
+
+	// MountMax is fs.mount-max, 0 for the kernel's default of 100,000. MountsInUse is how many mounts the sandbox
+	// starts with (FS-65).
+	MountMax, MountsInUse int
+}

@@ -1,0 +1,171 @@
+package fsview
+
+import (
+	"errors"
+	"path"
+	"syscall"
+)
+
+// absentDeny is a deny of something that does not exist, which may already be enforced by other rules or by the disk.
+type absentDeny struct {
+	rule *rule
+	loc  location
+	read bool
+}
+
+// spreadRoot replaces a read deny of `/` by one of everything in it but /proc, /dev and /sys, since the root itself
+// stays where it is. Links there stay too: what they lead to is hidden (FS-22).
+func (b *builder) spreadRoot() error {
+	root := b.root
+	if root.hard == nil && root.hide != nil && (root.allow != nil || root.reopens()) {
+		root.hide = nil
+	}
+	if root.hide == nil && root.hard == nil {
+		return nil
+	}
+	entries, err := again("/", b.res.tree.ReadDir)
+	if err != nil {
+		return &SearchError{Path: "/", Err: err}
+	}
+	for _, e := range entries {
+		info, err := b.res.lstat("/" + e.Name)
+		switch {
+		case absent(err):
+			continue
+		case err != nil:
+			return &SearchError{Path: "/" + e.Name, Err: err}
+		case info.IsLink():
+			continue
+		}
+		n := root.at("/" + e.Name)
+		if n.kernelTree() {
+			continue
+		}
+		n.info, n.known = info, true
+		if root.hard != nil {
+			first(&n.hard, root.hard)
+		} else if n.hide == nil {
+			n.hide, n.spread = root.hide, true
+		}
+	}
+	root.hide, root.hard = nil, nil
+	return nil
+}
+
+// settleLinks decides which re-allowed links are shown: those in a hidden directory whose target lies in the same one
+// and has no read deny of its own at, in or around it (FS-22).
+func (b *builder) settleLinks() error {
+	for _, n := range b.links {
+		around := b.root.stateAt(n.parent.path)
+		if !around.hidden {
+			continue
+		}
+		if t := n.source; !around.hard && t.exists && !t.special && b.root.nearestDeny(t.path) == around.owner {
+			if at := b.root.find(t.path); at == nil || !at.readDenied() {
+				continue
+			}
+		}
+		b.warn("%s is a link to %q, which is not in the same hidden directory or is denied itself; the name stays "+
+			"hidden (FS-22)", n.allow.label(), n.source.path)
+		n.allow.useless = true
+		n.allow, n.source = nil, nil
+	}
+	return nil
+}
+
+// nearestDeny is the deepest read deny that covers a location, lifted or not.
+func (n *node) nearestDeny(location string) *rule {
+	var found *rule
+	n.descend(location, func(c *node) {
+		for _, r := range []*rule{c.hide, c.empty, c.hard} {
+			if r != nil {
+				found = r
+			}
+		}
+	})
+	return found
+}
+
+// find is the node of a location, or nil when no rule stands at or beneath it.
+func (n *node) find(location string) *node {
+	var found *node
+	n.descend(location, func(c *node) { found = c })
+	if found.path != location {
+		return nil
+	}
+	return found
+}
+
+// settleAbsent makes sure that each deny of something absent holds without a step, and fails otherwise (FS-10, FS-30).
+func (b *builder) settleAbsent() error {
+	for _, d := range b.pending {
+		s := b.root.stateAt(d.loc.path)
+		switch {
+		case s.hidden, d.loc.impossible:
+			continue
+		case d.read:
+			return &EntryError{Entry: d.rule.label(), Path: d.loc.path, Reason: ErrAbsent,
+				Advice: "create it, deny a directory around it that exists, or take the entry out"}
+		case !s.writable(), d.loc.loop:
+			continue
+		case d.loc.blocked != nil:
+			return uninspectedError(d.rule, d.loc)
+		case b.canCreate(d.loc.parent):
+			return &EntryError{Entry: d.rule.label(), Path: d.loc.path, Reason: ErrAbsent,
+				Advice: "create it, deny a directory around it that exists, or take it out of allowWrite"}
+		}
+		b.holdParent(d.loc.parent, d.rule)
+	}
+	return nil
+}
+
+// canCreate reports whether the caller could create a name in dir, whatever modes it changes first (FS-30).
+func (b *builder) canCreate(dir string) bool {
+	if can, ok := b.creatable[dir]; ok {
+		return can
+	}
+	can := true
+	switch err := b.res.tree.CanCreate(dir); {
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EPERM): // read-only or immutable
+		can = false
+	case errors.Is(err, syscall.EACCES):
+		info, statErr := b.res.lstat(dir)
+		can = statErr != nil || b.in.UID == 0 || info.UID == b.in.UID
+	}
+	if b.creatable == nil {
+		b.creatable = make(map[string]bool)
+	}
+	b.creatable[dir] = can
+	return can
+}
+
+// holdParent keeps a directory, in which the caller cannot create names, from being moved away and replaced by one in
+// which it can.
+func (b *builder) holdParent(dir string, why *rule) {
+	for dir != "/" && b.root.stateAt(path.Dir(dir)).writable() {
+		if b.canCreate(path.Dir(dir)) {
+			first(&b.root.at(dir).held, why)
+			return // the directories above a held one are pinned with it
+		}
+		dir = path.Dir(dir)
+	}
+}
+
+// tell warns of entries that grant nothing, and notes those that another rule overrides.
+func (b *builder) tell() error {
+	for _, g := range b.grants {
+		s := b.root.stateAt(g.path)
+		switch {
+		case g.rule.useless:
+		case s.hidden && g.absnt:
+			b.warn("%s does not exist, so nothing is re-allowed in what %s hides", g.rule.label(), s.owner.label())
+		case s.hidden:
+			b.warn("%s has no effect: %s hides it", g.rule.label(), s.owner.label())
+		case g.write && s.deny != nil && s.deny.mandatory:
+			b.warn("%s grants nothing: %s is never writable (FS-35)", g.rule.label(), s.deny.key)
+		case g.write && s.deny != nil:
+			b.note("%s is read-only: %s covers it (FS-26)", g.rule.label(), s.deny.label())
+		}
+	}
+	return nil
+}
