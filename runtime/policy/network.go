@@ -39,17 +39,8 @@ type NetworkRules struct {
 type Network struct {
 	ready           bool
 	strict          bool
-	allowed, denied []domainRule
-	// allowedAddrs and deniedAddrs are the entries that are literals, for the resolved-address check.
-	allowedAddrs, deniedAddrs literals
-	ranges                    []netip.Prefix
-}
-
-// domainRule is one entry of a list.
-type domainRule struct {
-	domain config.Domain
-	entry  string // as written
-	reason string // deny entries only: the text for the refusal
+	allowed, denied domainList
+	ranges          []netip.Prefix
 }
 
 // NewNetwork compiles rules. An entry that the grammar does not accept makes the whole set invalid (NET-12): the error
@@ -57,21 +48,22 @@ type domainRule struct {
 func NewNetwork(r NetworkRules) (*Network, error) {
 	n := &Network{ready: true, strict: r.StrictAllowlist}
 	var err error
-	if n.allowed, err = parseRules("network.allowedDomains", r.AllowedDomains, config.DomainForm{Port: true}); err != nil {
+	n.allowed, err = newDomainList("network.allowedDomains", r.AllowedDomains, config.DomainForm{Port: true})
+	if err != nil {
 		return nil, err
 	}
-	if n.denied, err = parseRules("network.deniedDomains", r.DeniedDomains, config.DomainForm{Port: true, Any: true}); err != nil {
+	n.denied, err = newDomainList("network.deniedDomains", r.DeniedDomains, config.DomainForm{Port: true, Any: true})
+	if err != nil {
 		return nil, err
 	}
-	for i := range n.denied {
-		rule := &n.denied[i]
+	for i := range n.denied.rules {
+		rule := &n.denied.rules[i]
 		rule.reason = ReasonDenied
 		// A reason of nothing but control characters would be reported as empty parentheses.
 		if text := r.DeniedDomainReasons[rule.entry]; violation.Clean(text) != "" {
 			rule.reason = text
 		}
 	}
-	n.allowedAddrs, n.deniedAddrs = literalsOf(n.allowed), literalsOf(n.denied)
 	for i, entry := range r.DeniedResolvedAddresses {
 		prefix, err := config.ParseAddressRange(entry)
 		if err != nil {
@@ -80,18 +72,6 @@ func NewNetwork(r NetworkRules) (*Network, error) {
 		n.ranges = append(n.ranges, prefix)
 	}
 	return n, nil
-}
-
-func parseRules(list string, entries []string, form config.DomainForm) ([]domainRule, error) {
-	rules := make([]domainRule, 0, len(entries))
-	for i, entry := range entries {
-		domain, err := config.ParseDomain(entry, form)
-		if err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w", list, i, err)
-		}
-		rules = append(rules, domainRule{domain: domain, entry: entry})
-	}
-	return rules, nil
 }
 
 // Verdict is the answer to "may this destination be reached". The zero value refuses.
@@ -119,11 +99,9 @@ func (n *Network) Decide(rawHost string, port uint16) Verdict {
 	if decided {
 		return v
 	}
-	for i := range n.allowed {
-		if n.allowed[i].domain.Matches(v.Host, port) {
-			v.Allowed, v.Rule = true, n.allowed[i].entry
-			return v
-		}
+	if rule := n.allowed.match(v.Host, port); rule != nil {
+		v.Allowed, v.Rule = true, rule.entry
+		return v
 	}
 	v.Reason = ReasonNotAllowed
 	return v
@@ -143,10 +121,9 @@ func (n *Network) Strict() bool { return n == nil || !n.ready || n.strict }
 // deny is what comes before the allow list in NET-7; decided tells that the verdict stands.
 func (n *Network) deny(rawHost string, port uint16) (v Verdict, decided bool) {
 	host, err := config.CanonicalHost(rawHost)
-	switch {
-	case err != nil:
+	if err != nil {
 		v.Malformed, v.Reason = true, ReasonMalformed
-	default:
+	} else {
 		v.Host = host
 	}
 	if n == nil || !n.ready {
@@ -156,11 +133,9 @@ func (n *Network) deny(rawHost string, port uint16) (v Verdict, decided bool) {
 	if v.Malformed {
 		return v, true
 	}
-	for i := range n.denied {
-		if rule := &n.denied[i]; rule.domain.Matches(host, port) {
-			v.Denied, v.Rule, v.Reason = true, rule.entry, rule.reason
-			return v, true
-		}
+	if rule := n.denied.match(host, port); rule != nil {
+		v.Denied, v.Rule, v.Reason = true, rule.entry, rule.reason
+		return v, true
 	}
 	return v, false
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -283,4 +284,43 @@ func FuzzDecide(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestFirstEntryOfTheListDecides(t *testing.T) {
+	entries := []string{"*.c.test:81", "*:82", "b.c.test", "*.b.c.test", "*.c.test", "b.c.test:83", "*", "10.1.1.1", "a.b.c.test"}
+	n := mustNetwork(t, NetworkRules{DeniedDomains: entries})
+	for _, host := range []string{"a.b.c.test", "b.c.test", "c.test", "x.c.test", "test", "10.1.1.1", "1.10.1.1.1.test", "[::1]"} {
+		for _, port := range []uint16{80, 81, 82, 83} {
+			want := ""
+			for _, entry := range entries {
+				d, err := config.ParseDomain(entry, config.DomainForm{Port: true, Any: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if h, _ := config.CanonicalHost(host); want == "" && d.Matches(h, port) {
+					want = entry
+				}
+			}
+			if v := n.Decide(host, port); v.Rule != want {
+				t.Errorf("Decide(%q, %d): entry %q, want %q", host, port, v.Rule, want)
+			}
+		}
+	}
+}
+
+// The cost of a decision must not grow with the lists: block lists are long, and every connection is judged.
+func BenchmarkDecide(b *testing.B) {
+	r := chapterRules()
+	for i := range 10000 {
+		r.DeniedDomains = append(r.DeniedDomains, fmt.Sprintf("host%d.example.test", i), fmt.Sprintf("*.zone%d.example.test", i))
+	}
+	for name, rules := range map[string]NetworkRules{"few": chapterRules(), "20000": r} {
+		n := mustNetwork(b, rules)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				n.Decide("a.wild.test", 8080)
+			}
+		})
+	}
 }

@@ -122,10 +122,10 @@ var carriers = sync.OnceValue(func() []carrier {
 	}
 })
 
-// carried returns the IPv4 address that an IPv6 one stands for. "::" and "::1" are addresses of their own although they
-// lie in ::/96: read as 0.0.0.1, loopback could not be told from "an unspecified address".
+// carried returns the IPv4 address that an IPv6 one stands for. "::1" is an address of its own although it lies in
+// ::/96: read as 0.0.0.1, it would be "an unspecified address" as well.
 func carried(addr netip.Addr) (netip.Addr, bool) {
-	if !addr.Is6() || addr.IsUnspecified() || addr.IsLoopback() {
+	if !addr.Is6() || addr.IsLoopback() {
 		return netip.Addr{}, false
 	}
 	for _, c := range carriers() {
@@ -135,28 +135,6 @@ func carried(addr netip.Addr) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
-}
-
-// literals are the entries of a list that are addresses.
-type literals []config.Domain
-
-func literalsOf(rules []domainRule) literals {
-	var out literals
-	for i := range rules {
-		if d := rules[i].domain; d.Host.IsLiteral() && !d.Wildcard && !d.Any {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-func (l literals) match(addr netip.Addr, port uint16) bool {
-	for _, d := range l {
-		if d.Host.Addr == addr && (d.Port == 0 || d.Port == port) {
-			return true
-		}
-	}
-	return false
 }
 
 // JudgeAddress gives the classes, in the order of NET-53, for which one resolved address of an allowed host must not be
@@ -182,10 +160,10 @@ func (n *Network) JudgeAddress(h config.Host, port uint16, addr netip.Addr, isOw
 	}
 	var found classSet
 	for _, a := range candidates {
-		found.addIf(ClassDenyListed, n.deniedAddrs.match(a, port))
+		found.addIf(ClassDenyListed, n.denied.hasLiteral(a, port))
 	}
 	// NET-58, NET-55: only the address itself is exempt, never for what it carries; a deny entry wins.
-	if n.allowedAddrs.match(addr, port) {
+	if n.allowed.hasLiteral(addr, port) {
 		return found.list()
 	}
 	local := isLocalhost(h)

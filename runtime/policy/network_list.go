@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+// domainRule is one entry of a list.
+type domainRule struct {
+	domain config.Domain
+	entry  string // as written
+	reason string // deny entries only: the text for the refusal
+}
+
+// domainList is a list of entries that is asked by host. Block lists run to tens of thousands of entries, so the entries
+// that may match are found by name; whether one does is for config.Domain to say. The zero value is an empty list.
+type domainList struct {
+	rules []domainRule
+	exact map[string][]int // by host: the entries for just this host, in their order
+	below map[string][]int // by name: the wildcards over it, in their order
+	any   []int            // the entries for every host, in their order
+}
+
+// newDomainList compiles entries; path is the key of the list in a settings file, for the error.
+func newDomainList(path string, entries []string, form config.DomainForm) (domainList, error) {
+	l := domainList{
+		rules: make([]domainRule, 0, len(entries)),
+		exact: make(map[string][]int, len(entries)),
+		below: map[string][]int{},
+	}
+	for i, entry := range entries {
+		domain, err := config.ParseDomain(entry, form)
+		if err != nil {
+			return domainList{}, fmt.Errorf("%s[%d]: %w", path, i, err)
+		}
+		l.rules = append(l.rules, domainRule{domain: domain, entry: entry})
+		switch name := domain.Host.Name; {
+		case domain.Any:
+			l.any = append(l.any, i)
+		case domain.Wildcard:
+			l.below[name] = append(l.below[name], i)
+		default:
+			l.exact[name] = append(l.exact[name], i)
+		}
+	}
+	return l, nil
+}
+
+// match returns the first entry of the list that applies to a host and port, nil if none does.
+func (l *domainList) match(h config.Host, port uint16) *domainRule {
+	first := len(l.rules)
+	consider := func(indexes []int) {
+		for _, i := range indexes {
+			if i < first && l.rules[i].domain.Matches(h, port) {
+				first = i
+			}
+		}
+	}
+	consider(l.exact[h.Name])
+	for rest, found := h.Name, len(l.below) > 0; found; {
+		if _, rest, found = strings.Cut(rest, "."); found {
+			consider(l.below[rest])
+		}
+	}
+	consider(l.any)
+	if first == len(l.rules) {
+		return nil
+	}
+	return &l.rules[first]
+}
+
+// hasLiteral tells whether the list names an address with a port, as such: an entry for every host does not count.
+func (l *domainList) hasLiteral(addr netip.Addr, port uint16) bool {
+	h := config.Host{Name: addr.String(), Addr: addr}
+	for _, i := range l.exact[h.Name] {
+		if l.rules[i].domain.Matches(h, port) {
+			return true
+		}
+	}
+	return false
+}
