@@ -147,3 +147,29 @@ func TestNET91SSHCommandWithOpenSSH(t *testing.T) {
 		})
 	}
 }
+
+func TestNET93GitReadsWhatIsSet(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("got no git, want one to read the variables; their exact text is tested by TestEnviron")
+	}
+	in := sandboxed("PATH="+os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
+		"GIT_CONFIG_PARAMETERS='user.name=it'\\''s me' 'http.proxyauthmethod=ntlm'",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=user.email", "GIT_CONFIG_VALUE_0=a@b.test")
+	in.SafeDirectories = []string{"/with space/", "/s"}
+	for key, want := range map[string]string{
+		"user.name":            "it's me\n",
+		"user.email":           "a@b.test\n",
+		"http.proxyAuthMethod": "basic\n",
+		"safe.directory":       "/with space\n/with space/*\n/s\n/s/*\n",
+	} {
+		how := "--get"
+		if key == "safe.directory" {
+			how = "--get-all"
+		}
+		cmd := exec.Command("git", "config", how, key)
+		cmd.Env, cmd.Dir = Environ(in), t.TempDir()
+		if got, err := cmd.CombinedOutput(); err != nil || string(got) != want {
+			t.Errorf("git config %s %s: %q, %v; want %q", how, key, got, err, want)
+		}
+	}
+}

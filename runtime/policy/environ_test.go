@@ -121,6 +121,8 @@ func TestEnviron(t *testing.T) {
 			map[string]string{"GIT_CONFIG_COUNT": "-1", "GIT_CONFIG_KEY_0": unset}},
 		{"NET-93 a count out of range", []string{"GIT_CONFIG_COUNT=99999999999999999999"}, func(in *EnvironInput) { in.SafeDirectories = []string{"/r"} },
 			map[string]string{"GIT_CONFIG_COUNT": "99999999999999999999", "GIT_CONFIG_KEY_0": unset}},
+		{"NET-93 more than git takes", []string{"GIT_CONFIG_COUNT=2147483647"}, func(in *EnvironInput) { in.SafeDirectories = []string{"/r"} },
+			map[string]string{"GIT_CONFIG_COUNT": "2147483647", "GIT_CONFIG_KEY_2147483647": unset}},
 		{"NET-93 eight directories", nil, func(in *EnvironInput) { in.SafeDirectories = strings.Split("/1 /2 /3 /4 /5 /6 /7 /8 /8/", " ") },
 			map[string]string{"GIT_CONFIG_COUNT": "16", "GIT_CONFIG_VALUE_15": "/8/*"}},
 		{"NET-93 nine directories", nil, func(in *EnvironInput) { in.SafeDirectories = strings.Split("/1 /2 /3 /4 /5 /6 /7 /8 /9", " ") },
