@@ -261,7 +261,7 @@ func answer(c *child) {
 	case msgSignal:
 		sys(syscall.SYS_KILL, c.target, uintptr(c.msg[1]), 0, 0, 0, 0)
 	case msgResume:
-		if c.tty != none {
+		if c.tty != none && c.msg[1] != 0 {
 			foreground(c, c.tty, c.main)
 		}
 		sys(syscall.SYS_KILL, c.target, uintptr(unix.SIGCONT), 0, 0, 0, 0)

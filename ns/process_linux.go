@@ -23,9 +23,9 @@ type Process struct {
 	mu     sync.Mutex
 	reaped bool
 	failed error
-	// OnStop, if set before Wait, is called when the command's process group has stopped (WUNTRACED). It returns when
-	// the group is to go on.
-	OnStop func(Signal)
+	// OnStop, if set before Wait, is called in a session with a terminal when the command has stopped (WUNTRACED). It
+	// returns when the command is to go on, and tells whether in the foreground.
+	OnStop func(Signal) (foreground bool)
 }
 
 // Pid is the process id of the sandbox's pid 1, as the host sees it.
@@ -127,12 +127,7 @@ func (p *Process) Wait() (Status, error) {
 		case msgFailed:
 			p.failed = p.failure(m)
 		case msgStopped:
-			if p.OnStop != nil {
-				p.OnStop(Signal(m[1]))
-			}
-			if p.send(message{msgResume}) != nil {
-				continue
-			}
+			p.stopped(Signal(m[1]))
 		}
 	}
 	ws, err := p.reap()
@@ -145,6 +140,21 @@ func (p *Process) Wait() (Status, error) {
 		return Status{}, &KilledError{Signal: ws.Signal()}
 	}
 	return Status{Code: ws.ExitStatus()}, nil
+}
+
+// stopped lets the embedder answer a stop of the command. Without a terminal of its own the command stays stopped until
+// somebody sends it SIGCONT, as it would without a sandbox.
+func (p *Process) stopped(sig Signal) {
+	if !p.tty || p.OnStop == nil {
+		return
+	}
+	m := message{msgResume}
+	if p.OnStop(sig) {
+		m[1] = 1
+	}
+	if err := p.send(m); err != nil {
+		return // the sandbox has ended meanwhile; Wait's next receive tells
+	}
 }
 
 func (p *Process) reap() (syscall.WaitStatus, error) {

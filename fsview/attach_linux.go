@@ -1,0 +1,209 @@
+package fsview
+
+import (
+	"io/fs"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// Offsets in struct statx (statx(2)), each read as eight bytes.
+const (
+	sizeofStatx = 256
+	offMode     = 24 // gid in the low, mode in the high half
+	modeShift   = 32
+	offInode    = 32
+	offRdev     = 128 // major in the low, minor in the high half
+	offDevice   = 136
+)
+
+// typeBits are the kernel's S_IFMT bits for a file type.
+func typeBits(t fs.FileMode) uint32 {
+	switch t.Type() {
+	case fs.ModeDir:
+		return unix.S_IFDIR
+	case fs.ModeSymlink:
+		return unix.S_IFLNK
+	case fs.ModeNamedPipe:
+		return unix.S_IFIFO
+	case fs.ModeSocket:
+		return unix.S_IFSOCK
+	case fs.ModeDevice:
+		return unix.S_IFBLK
+	case fs.ModeDevice | fs.ModeCharDevice:
+		return unix.S_IFCHR
+	}
+	return unix.S_IFREG
+}
+
+// attach appends one step of the plan.
+func (c *compiler) attach(s Step) {
+	switch s.Kind {
+	case Writable:
+		c.put(s.Path, c.clone[s.Path], c.place[s.Path])
+	case ReadOnly:
+		fd := c.placeOf(s)
+		tree := c.copyTree(s.Path, fd)
+		c.quiet(s.Path, tree, attrReadOnly)
+		c.put(s.Path, tree, fd)
+	case HideDir:
+		name := c.hiddenName(s.Path)
+		c.makeDir(name, 0o755)
+		fd := c.placeOf(s)
+		c.put(s.Path, c.yardTree(name), fd)
+	case HideFile:
+		fd := c.placeOf(s)
+		c.put(s.Path, c.maskTree(s.Path), fd)
+	case EmptyDir:
+		fd := c.placeOf(s)
+		c.put(s.Path, c.emptyTree(s.Path), fd)
+	case Reveal, RevealWritable:
+		c.makePlace(s)
+		c.put(s.Path, c.clone[s.Path], c.open(s.Path))
+	}
+}
+
+// attachLate appends a step beneath /proc, /dev or /sys, whose content is the sandbox's own by now: what is not there
+// needs no hiding (FS-47).
+func (c *compiler) attachLate(s Step) {
+	fd := c.open(s.Path)
+	c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
+	var tree ns.Slot
+	switch s.Kind {
+	case HideDir:
+		tree = c.emptyTree(s.Path)
+	case HideFile:
+		tree = c.maskTree(s.Path)
+	default:
+		tree = c.copyTree(s.Path, fd)
+		c.p.OnlyIf(fd)
+		c.quiet(s.Path, tree, attrReadOnly)
+	}
+	c.p.OnlyIf(fd)
+	c.p.Call("mount on", s.Path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), fd.Arg(), c.p.Str(""),
+		ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
+	c.p.OnlyIf(fd)
+	c.p.Close(tree)
+	c.p.Close(fd)
+}
+
+// placeOf opens where a step mounts and proves that it is still the object that was planned for.
+func (c *compiler) placeOf(s Step) ns.Slot {
+	open := c.open
+	if s.ID.Type.Type() == fs.ModeSymlink {
+		open = c.openLink
+	}
+	fd := open(s.Path)
+	c.prove(s.Path, fd, s.ID)
+	return fd
+}
+
+// hiddenName is the name in the yard of the directory that hides a path.
+func (c *compiler) hiddenName(path string) string {
+	n, ok := c.hide[path]
+	if !ok {
+		n = len(c.hide)
+		c.hide[path] = n
+	}
+	return "h" + strconv.Itoa(n)
+}
+
+// makePlace makes, within a hidden directory, the way to what is revealed there.
+func (c *compiler) makePlace(s Step) {
+	base := c.hiddenName(s.HiddenBy) + "/"
+	for i, rel := range s.Make {
+		if i == len(s.Make)-1 && !s.Dir {
+			c.makeFile(base+rel, 0o444)
+			return
+		}
+		c.makeDir(base+rel, 0o755)
+		c.p.Tolerate(syscall.EEXIST)
+	}
+}
+
+func (c *compiler) maskTree(path string) ns.Slot {
+	return c.p.Call("copy the mount for", path, unix.SYS_OPEN_TREE, c.mask.Arg(), c.p.Str(""),
+		ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH))
+}
+
+func (c *compiler) emptyTree(path string) ns.Slot {
+	return c.p.Call("copy the mount for", path, unix.SYS_OPEN_TREE, c.empty.Arg(), c.p.Str(""),
+		ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH))
+}
+
+// openDevices opens the devices that the private /dev shows, while the host's /dev is in sight and its devices still
+// open. Each is proven to be the device it is taken for.
+func (c *compiler) openDevices() {
+	for i, n := range devNodes {
+		path := "/dev/" + n.name
+		fd := c.open(path)
+		c.p.Call("stat", path, unix.SYS_STATX, fd.Arg(), c.p.Str(""), ns.Int(unix.AT_EMPTY_PATH), ns.Int(unix.STATX_TYPE), c.statx)
+		c.p.Expect("find a character device at", path, c.statx, offMode, unix.S_IFMT<<modeShift, unix.S_IFCHR<<modeShift, syscall.ENODEV)
+		c.p.Expect("find the right device at", path, c.statx, offRdev, ^uint64(0), uint64(n.major)|uint64(n.minor)<<32, syscall.ENODEV)
+		c.devices[i] = c.p.Call("copy the mount at", path, unix.SYS_OPEN_TREE, fd.Arg(), c.p.Str(""),
+			ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH))
+		c.p.Close(fd)
+		c.setAttr("restrict the mount at", path, c.devices[i].Arg(), "", unix.AT_EMPTY_PATH,
+			unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC})
+	}
+}
+
+// privateDev replaces /dev (FS-47).
+func (c *compiler) privateDev() {
+	c.makeDir("dev", 0o755)
+	c.makeDir("dev/pts", 0o755)
+	c.makeDir("dev/shm", 0o755)
+	c.makeDir("shm", 0o1777)
+	for _, n := range devNodes {
+		c.makeFile("dev/"+n.name, 0o444)
+	}
+	for _, l := range devLinks {
+		c.p.Call("make the link", "/dev/"+l[0], unix.SYS_SYMLINKAT, c.p.Str(l[1]), c.yard.Arg(), c.p.Str("dev/"+l[0]))
+	}
+	dev := c.yardTree("dev")
+	c.quiet("/dev", dev, attrReadOnly)
+	c.put("/dev", dev, c.open("/dev"))
+	for i, n := range devNodes {
+		c.put("/dev/"+n.name, c.devices[i], c.open("/dev/"+n.name))
+	}
+	options := [][2]string{{"mode", "0620"}, {"ptmxmode", "0666"}}
+	if c.opts.TTYGroup {
+		options = append(options, [2]string{"gid", "5"})
+	}
+	c.put("/dev/pts", c.newFilesystem("devpts", "/dev/pts", options, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC), c.open("/dev/pts"))
+	c.put("/dev/shm", c.yardTree("shm"), c.open("/dev/shm"))
+}
+
+// freshProc puts the new pid namespace's /proc over the yard.
+func (c *compiler) freshProc() { c.put("/proc", c.proc, c.open("/proc")) }
+
+// protectKernelPaths applies the table of system.go. What this kernel does not have is passed over.
+func (c *compiler) protectKernelPaths() {
+	for _, k := range kernelPaths {
+		fd := c.open(k.path)
+		c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
+		var tree ns.Slot
+		switch {
+		case k.how == readOnly:
+			tree = c.copyTree(k.path, fd)
+			c.p.OnlyIf(fd)
+			c.quiet(k.path, tree, attrReadOnly)
+		case k.dir:
+			tree = c.emptyTree(k.path)
+		default:
+			tree = c.maskTree(k.path)
+		}
+		c.p.OnlyIf(fd)
+		c.p.Call("mount on", k.path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), fd.Arg(), c.p.Str(""),
+			ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
+		c.p.OnlyIf(fd)
+		c.p.Close(tree)
+		c.p.Close(fd)
+	}
+	// Where the root is writable this is what keeps /sys read-only; it is no mount of its own where it has nothing.
+	c.setAttr("make read-only", "/sys", ns.Int(unix.AT_FDCWD), "/sys", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: attrReadOnly})
+	c.p.Tolerate(syscall.EINVAL, syscall.ENOENT)
+}

@@ -1,0 +1,58 @@
+package ns
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// backlog of a listener (NET-4): connections made before the host side accepts wait in the kernel.
+const backlog = 4096
+
+// LoopbackUp appends what brings up lo, the only interface of a new network namespace (netdevice(7)). The kernel gives
+// it 127.0.0.1 and ::1 by itself.
+func (p *Program) LoopbackUp() {
+	s := p.Call("make a socket for", "lo", syscall.SYS_SOCKET, Int(unix.AF_INET), Int(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), Int(0))
+	ifreq, b := p.Buffer(40)
+	copy(b, "lo")
+	binary.NativeEndian.PutUint16(b[unix.IFNAMSIZ:], unix.IFF_UP|unix.IFF_RUNNING)
+	p.Call("bring up", "lo", syscall.SYS_IOCTL, s.Arg(), Int(unix.SIOCSIFFLAGS), ifreq)
+	p.Close(s)
+}
+
+// Listen appends a TCP listener on a loopback address of the new network namespace, which the host side receives as
+// Process.Files[index]: a socket stays in the namespace it was made in, whoever holds it. Where the kernel has no IPv6
+// an IPv6 listener is left out.
+func (p *Program) Listen(index int, addr netip.AddrPort) {
+	subject := addr.String()
+	family, size := unix.AF_INET, unix.SizeofSockaddrInet4
+	if addr.Addr().Is6() {
+		family, size = unix.AF_INET6, unix.SizeofSockaddrInet6
+	}
+	s := p.Call("make a listener on", subject, syscall.SYS_SOCKET, Int(family), Int(unix.SOCK_STREAM|unix.SOCK_CLOEXEC), Int(0))
+	sa, b := p.Buffer(size)
+	binary.NativeEndian.PutUint16(b, uint16(family))
+	binary.BigEndian.PutUint16(b[2:], addr.Port())
+	if family == unix.AF_INET6 {
+		p.Tolerate(unix.EAFNOSUPPORT)
+		one, ob := p.Buffer(4)
+		binary.NativeEndian.PutUint32(ob, 1)
+		p.Call("make a listener on", subject, syscall.SYS_SETSOCKOPT, s.Arg(), Int(unix.IPPROTO_IPV6), Int(unix.IPV6_V6ONLY), one, Int(4))
+		p.OnlyIf(s)
+		copy(b[8:], addr.Addr().AsSlice())
+	} else {
+		copy(b[4:], addr.Addr().AsSlice())
+	}
+	bound := p.Call("bind a listener to", subject, syscall.SYS_BIND, s.Arg(), sa, Int(size))
+	p.OnlyIf(s)
+	if family == unix.AF_INET6 {
+		p.Tolerate(unix.EADDRNOTAVAIL)
+	}
+	p.Call("listen on", subject, syscall.SYS_LISTEN, s.Arg(), Int(backlog))
+	p.OnlyIf(bound)
+	p.SendFile(index, subject, s)
+	p.OnlyIf(bound)
+	p.Close(s)
+}

@@ -1,0 +1,148 @@
+package runtime
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// linuxProcess is a started command on Linux.
+type linuxProcess struct {
+	process   *ns.Process
+	launch    *launch
+	files     [3]*os.File
+	null      *os.File
+	listeners []net.Listener
+	once      sync.Once
+}
+
+// start launches the command (design section 2).
+func (c *Cmd) start() (process, error) {
+	l, err := c.prepare()
+	if err != nil {
+		return nil, err
+	}
+	files, null, err := c.standardStreams()
+	if err != nil {
+		return nil, err
+	}
+	p := &linuxProcess{launch: l, files: files, null: null}
+	if err := p.begin(); err != nil {
+		p.release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// standardStreams are the three streams, the null device where none was given.
+func (c *Cmd) standardStreams() (files [3]*os.File, null *os.File, err error) {
+	files = [3]*os.File{c.Stdin, c.Stdout, c.Stderr}
+	for i, f := range files {
+		if f != nil {
+			continue
+		}
+		if null == nil {
+			if null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+				return files, nil, err
+			}
+		}
+		files[i] = null
+	}
+	return files, null, nil
+}
+
+func (p *linuxProcess) begin() error {
+	l, c := p.launch, p.launch.cmd
+	if err := l.chooseStreams(p.files); err != nil {
+		return err
+	}
+	l.session = chooseSession(p.files[0], p.files[1])
+	program, err := l.program()
+	if err != nil {
+		return err
+	}
+	namespaces := ns.Full
+	if !l.host.cgroupNS {
+		namespaces &^= syscall.CLONE_NEWCGROUP
+	}
+	p.process, err = ns.Start(&ns.Config{
+		Namespaces: namespaces, UIDs: l.host.uids, GIDs: l.host.gids, DenySetgroups: !l.host.mapsAll, Setup: program,
+		Session: l.session, Candidates: l.candidates, Args: c.Args, Env: l.env,
+		Stdin: p.files[0], Stdout: p.files[1], Stderr: p.files[2],
+	})
+	if err != nil {
+		return err
+	}
+	p.process.OnStop = func(ns.Signal) bool { return stopWithCommand(p.files[0]) }
+	return p.serve()
+}
+
+// serve hands the listeners that the sandbox made to the session's proxies.
+func (p *linuxProcess) serve() error {
+	s := p.launch.cmd.sandbox
+	for i := range listeners {
+		if i >= len(p.process.Files) || p.process.Files[i] == nil {
+			continue
+		}
+		ln, err := net.FileListener(p.process.Files[i])
+		p.process.Files[i].Close()
+		p.process.Files[i] = nil
+		if err != nil {
+			p.process.Kill()
+			p.process.Wait()
+			return err
+		}
+		p.listeners = append(p.listeners, ln)
+		s.serving.Add(1)
+		go func() {
+			defer s.serving.Done()
+			s.proxy.Serve(ln)
+		}()
+	}
+	return nil
+}
+
+func (p *linuxProcess) wait() (int, error) {
+	st, err := p.process.Wait()
+	returnOffsets(p.launch.streams, p.process.Files, p.files)
+	if p.launch.session == ns.SessionForeground {
+		returnTerminal(p.files[0])
+	}
+	p.release()
+	var notRun *ns.ExecError
+	if errors.As(err, &notRun) {
+		code := 126
+		if errors.Is(err, syscall.ENOENT) {
+			code = 127
+		}
+		return code, &ExitError{Code: code, Reason: notRun.Error()}
+	}
+	return st.Code, err
+}
+
+// release closes what the launch opened on the host side.
+func (p *linuxProcess) release() {
+	p.once.Do(func() {
+		for _, ln := range p.listeners {
+			ln.Close()
+		}
+		if p.process != nil {
+			for _, f := range p.process.Files {
+				if f != nil {
+					f.Close()
+				}
+			}
+		}
+		if p.null != nil {
+			p.null.Close()
+		}
+	})
+}
+
+func (p *linuxProcess) signal(s syscall.Signal) error { return p.process.Signal(s) }
+
+func (p *linuxProcess) kill() error { return p.process.Kill() }

@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Explanation is what a command would run under. It holds no secret: the token shows as <token>. It can be marshalled
+// to JSON.
+type Explanation struct {
+	Mode        string         `json:"mode"`
+	Directory   string         `json:"directory"`
+	Mounts      []PlannedMount `json:"mounts"`
+	Landlock    []PlannedRule  `json:"landlock"`
+	Filters     []PlannedCall  `json:"filters"`
+	Network     PlannedNetwork `json:"network"`
+	Environment []string       `json:"environment"`
+	Warnings    []string       `json:"warnings,omitempty"`
+	Notes       []string       `json:"notes,omitempty"`
+}
+
+// PlannedMount is one step of the file system's view, in the order they are made.
+type PlannedMount struct {
+	Kind   string `json:"kind"`
+	Path   string `json:"path"`
+	Source string `json:"source,omitempty"`
+	Why    string `json:"why"`
+}
+
+// PlannedRule is one Landlock rule.
+type PlannedRule struct {
+	Path   string `json:"path"`
+	Rights string `json:"rights"`
+}
+
+// PlannedCall is one rule of a system call filter.
+type PlannedCall struct {
+	Filter    string `json:"filter"`
+	Call      string `json:"call"`
+	Condition string `json:"condition,omitempty"`
+	Action    string `json:"action"`
+	Why       string `json:"why"`
+}
+
+// PlannedNetwork are the destination lists as they are in force.
+type PlannedNetwork struct {
+	Proxies                 []string `json:"proxies"`
+	Parent                  string   `json:"parent,omitempty"`
+	AllowedDomains          []string `json:"allowedDomains"`
+	DeniedDomains           []string `json:"deniedDomains"`
+	DeniedResolvedAddresses []string `json:"deniedResolvedAddresses"`
+	StrictAllowlist         bool     `json:"strictAllowlist"`
+}
+
+// Explain compiles the settings as for a command that is launched now, and launches nothing.
+func (s *Sandbox) Explain(ctx context.Context) (*Explanation, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	e, err := s.Command(ctx, "true").explain()
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range e.Environment {
+		e.Environment[i] = strings.ReplaceAll(v, s.token, "<token>")
+	}
+	n := &s.cfg.Network
+	e.Network.AllowedDomains, e.Network.DeniedDomains = list(n.AllowedDomains), list(n.DeniedDomains)
+	e.Network.DeniedResolvedAddresses, e.Network.StrictAllowlist = list(n.DeniedResolvedAddresses), n.StrictAllowlist
+	return e, nil
+}
+
+// list keeps an empty list from becoming null in JSON.
+func list(l []string) []string { return append([]string{}, l...) }
+
+// WriteText writes the explanation for people.
+func (e *Explanation) WriteText(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(t, "Mode: %s\nDirectory: %s\n", e.Mode, e.Directory)
+	fmt.Fprintf(t, "\nFile system, in this order:\n")
+	for _, m := range e.Mounts {
+		path := m.Path
+		if m.Source != "" && m.Source != m.Path {
+			path += " from " + m.Source
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Kind, path, m.Why)
+	}
+	fmt.Fprintf(t, "\nLandlock:\n")
+	for _, r := range e.Landlock {
+		fmt.Fprintf(t, "  %s\t%s\n", r.Path, r.Rights)
+	}
+	fmt.Fprintf(t, "\nSystem calls refused:\n")
+	for _, f := range e.Filters {
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", f.Filter, f.Call, f.Condition, f.Action, f.Why)
+	}
+	fmt.Fprintf(t, "\nNetwork: through %s", strings.Join(e.Network.Proxies, ", "))
+	fmt.Fprintf(t, "\n  allowed\t%s\n  denied\t%s\n", orNone(e.Network.AllowedDomains), orNone(e.Network.DeniedDomains))
+	fmt.Fprintf(t, "  denied addresses\t%s\n", orNone(e.Network.DeniedResolvedAddresses))
+	fmt.Fprintf(t, "\nEnvironment:\n")
+	for _, v := range e.Environment {
+		fmt.Fprintf(t, "  %s\n", strings.ReplaceAll(v, "\n", `\n`))
+	}
+	for _, v := range e.Warnings {
+		fmt.Fprintf(t, "\nWarning: %s", v)
+	}
+	if len(e.Warnings) > 0 {
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+func orNone(l []string) string {
+	if len(l) == 0 {
+		return "(none)"
+	}
+	return strings.Join(l, ", ")
+}

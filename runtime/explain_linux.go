@@ -1,0 +1,49 @@
+package runtime
+
+import (
+	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/seccomp"
+)
+
+// explain turns a compiled launch into text.
+func (c *Cmd) explain() (*Explanation, error) {
+	l, err := c.prepare()
+	if err != nil {
+		return nil, err
+	}
+	e := &Explanation{Mode: "full", Directory: l.plan.Dir, Environment: l.env, Warnings: l.plan.Warnings, Notes: l.plan.Notes}
+	if !l.plan.Unrestricted && !l.plan.RootWritable {
+		e.Mounts = append(e.Mounts, PlannedMount{Kind: fsview.ReadOnly.String(), Path: "/", Why: "everything that no write root covers (FS-48)"})
+	}
+	late := []PlannedMount{}
+	for _, s := range l.plan.Steps {
+		m := PlannedMount{Kind: s.Kind.String(), Path: s.Path, Source: s.Source, Why: s.Why}
+		if s.Late {
+			late = append(late, m)
+			continue
+		}
+		e.Mounts = append(e.Mounts, m)
+	}
+	for _, m := range fsview.SystemMounts() {
+		e.Mounts = append(e.Mounts, PlannedMount{Kind: m.Kind, Path: m.Path, Why: m.Why})
+	}
+	e.Mounts = append(e.Mounts, late...)
+	if !l.cfg.AllowNestedUserNamespaces {
+		for _, r := range l.plan.LandlockRules() {
+			e.Landlock = append(e.Landlock, PlannedRule{r.Path, r.Right.String()})
+		}
+	}
+	loaded := map[string]bool{}
+	for _, f := range l.filters {
+		loaded[f.Name] = true
+	}
+	for _, r := range seccomp.Rules() {
+		if loaded[r.Filter] {
+			e.Filters = append(e.Filters, PlannedCall{r.Filter, r.Syscall, r.Condition, r.Action, r.Why})
+		}
+	}
+	for _, a := range listeners {
+		e.Network.Proxies = append(e.Network.Proxies, a.String())
+	}
+	return e, nil
+}

@@ -1,0 +1,239 @@
+package runtime
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
+	"github.com/srt-sandbox/srt/seccomp"
+)
+
+// The ports of the two proxies inside a sandbox (NET-3).
+const (
+	httpPort  = 3128
+	socksPort = 1080
+)
+
+// listeners are made inside the network namespace, before the command exists (NET-4). Each accepts either protocol.
+var listeners = [...]netip.AddrPort{
+	netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), httpPort), netip.AddrPortFrom(netip.IPv6Loopback(), httpPort),
+	netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), socksPort), netip.AddrPortFrom(netip.IPv6Loopback(), socksPort),
+}
+
+// rootKeeps are the capabilities that a command of root keeps, valid in the sandbox's own user namespace alone (design
+// section 4). What holds the policy are mounts, Landlock and filters, none of which these can change.
+var rootKeeps = ns.CapabilitySet(unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
+	unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE)
+
+// launch is everything about one command, compiled and ready to start.
+type launch struct {
+	cmd        *Cmd
+	cfg        *config.Config
+	host       host
+	plan       *fsview.Plan
+	env        []string
+	candidates []string
+	filters    []seccomp.Filter
+	streams    []ns.Stream
+	session    ns.Session
+}
+
+// prepare compiles the settings for one command against the surroundings as they are now (LIB-16).
+func (c *Cmd) prepare() (*launch, error) {
+	s := c.sandbox
+	l := &launch{cmd: c, cfg: s.cfg}
+	var err error
+	if l.host, err = readHost(); err != nil {
+		return nil, err
+	}
+	base := c.Env
+	if base == nil {
+		base = os.Environ()
+	}
+	cwd, home, err := surroundings(c.Dir, base)
+	if err != nil {
+		return nil, err
+	}
+	exe, err := executable()
+	if err != nil {
+		return nil, err
+	}
+	tmp := chooseTempDir(base, l.host.uid)
+	if l.plan, err = l.planFiles(cwd, home, exe, tmp); err != nil {
+		return nil, err
+	}
+	l.composeEnv(base, exe, tmp)
+	l.candidates = candidates(c.Path, l.env)
+	l.chooseFilters()
+	return l, nil
+}
+
+// surroundings are the working directory and the home directory that entries are taken from (CLI-50, FS-5). An empty
+// HOME means that there is no home.
+func surroundings(dir string, env []string) (cwd, home string, err error) {
+	if cwd = dir; cwd == "" {
+		if cwd, err = unix.Getwd(); err != nil {
+			return "", "", fmt.Errorf("the working directory cannot be told: %w", err)
+		}
+	}
+	if !filepath.IsAbs(cwd) {
+		return "", "", fmt.Errorf("the working directory %q is not an absolute path", cwd)
+	}
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "HOME="); ok {
+			home = v
+			if home != "" && !filepath.IsAbs(home) {
+				return "", "", fmt.Errorf("HOME is %q, which is not an absolute path", home)
+			}
+			return cwd, home, nil
+		}
+	}
+	if u, err := user.Current(); err == nil {
+		home = u.HomeDir
+	}
+	return cwd, home, nil
+}
+
+// executable is the path of this program, without links. An embedder's own program serves as well: only its file is
+// protected and kept readable.
+func executable() (string, error) {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return "", fmt.Errorf("the path of srt's own program cannot be told: %w", err)
+	}
+	return exe, nil
+}
+
+func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, error) {
+	f, s := &l.cfg.Filesystem, l.cmd.sandbox
+	in := policy.PathInput{DenyRead: f.DenyRead, AllowRead: f.AllowRead, AllowWrite: f.AllowWrite, DenyWrite: f.DenyWrite,
+		Cwd: cwd, Home: home}
+	if cr := l.cfg.Credentials; cr != nil {
+		in.CredentialFiles = cr.Files
+	}
+	rules, err := policy.ResolvePaths(in)
+	if err != nil {
+		return nil, err
+	}
+	own := []string{exe}
+	if s.opts.settingsFile != "" {
+		own = append(own, s.opts.settingsFile)
+	}
+	extra := policy.DefaultWritePaths(home, rules)
+	if tmp.own {
+		extra = append(extra, tmp.path)
+	}
+	plan, err := fsview.Build(fsview.Host(), fsview.Input{
+		Rules: rules, Cwd: cwd, Home: home, UID: l.host.uid, OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
+		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
+		HideSSHConfigDir: !l.host.mapsAll, ProcMounts: l.host.procMounts, MountMax: l.host.mountMax, MountsInUse: l.host.mounts,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range plan.Warnings {
+		s.opts.warn(w)
+	}
+	for _, n := range plan.Notes {
+		s.opts.logger.Debug(n)
+	}
+	return plan, nil
+}
+
+func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
+	s := l.cmd.sandbox
+	in := policy.EnvironInput{
+		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.token, User: policy.ProxyUser(""), Restricted: true,
+		Debug: l.cmd.Debug, Unset: deniedVariables(l.cfg), SafeDirectories: l.cfg.Git.SafeDirectories,
+		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir,
+	}
+	if !l.cfg.Filesystem.Disabled {
+		in.TMPDIR = tmp.path
+		if tmp.note != "" {
+			s.opts.logger.Debug(tmp.note)
+		}
+	}
+	l.env = policy.Environ(in)
+}
+
+// defaultPath is where programs are looked up when the environment has no PATH (execvp(3)).
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// candidates are the paths at which a program may be found, in the order of execvp(3).
+func candidates(name string, env []string) []string {
+	if name == "" || strings.Contains(name, "/") {
+		return []string{name}
+	}
+	search := defaultPath
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			search = v
+		}
+	}
+	var list []string
+	for _, dir := range strings.Split(search, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		list = append(list, dir+"/"+name)
+	}
+	return list
+}
+
+// chooseFilters stacks the system call filters that the settings ask for. Each is lifted by its own key alone.
+func (l *launch) chooseFilters() {
+	l.filters = []seccomp.Filter{seccomp.Base()}
+	if !l.cfg.AllowNestedUserNamespaces {
+		l.filters = append(l.filters, seccomp.Namespaces())
+	}
+	if !l.cfg.Network.AllowAllUnixSockets {
+		l.filters = append(l.filters, seccomp.Unix())
+	}
+}
+
+// program writes the launch program: what pid 1 does before the command exists. The order is that of design section 2.
+func (l *launch) program() (*ns.Program, error) {
+	p := &ns.Program{}
+	umask := p.ClearUmask()
+	p.LoopbackUp()
+	for i, addr := range listeners {
+		p.Listen(i, addr)
+	}
+	p.AwaitGo()
+	if !l.cfg.AllowNestedUserNamespaces {
+		p.ForbidUserNamespaces()
+	}
+	opts := fsview.CompileOptions{LandlockABI: l.host.landlockABI, NestedNamespaces: l.cfg.AllowNestedUserNamespaces,
+		TTYGroup: l.host.mapsAll}
+	if err := l.plan.Compile(p, opts); err != nil {
+		return nil, err
+	}
+	for _, s := range l.streams {
+		p.Reopen(s)
+	}
+	ruleset := l.plan.CompileLandlock(p, opts)
+	p.Chdir(l.plan.Dir)
+	p.RestoreUmask(umask)
+	p.NewKeyring()
+	p.Undumpable()
+	keep := ns.Capabilities(0)
+	if l.host.uid == 0 {
+		keep = rootKeeps
+	}
+	p.KeepCapabilities(keep)
+	p.NoNewPrivs()
+	fsview.CompileRestrict(p, ruleset)
+	for _, f := range l.filters {
+		p.Filter(f.Name, f.Program())
+	}
+	return p, nil
+}

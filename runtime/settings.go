@@ -1,0 +1,79 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/srt-sandbox/srt/proxy"
+	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+// unsupported are the keys that are valid but whose feature does not exist yet, and which would weaken what the user
+// asked for if they were ignored. Keys that may be ignored safely are not here.
+var unsupported = []struct {
+	key    string
+	is     func(*config.Config) bool
+	reason string
+}{
+	{"network.tlsTerminate", func(c *config.Config) bool { return c.Network.TLSTerminate != nil },
+		"TLS would pass through unseen"},
+	{"network.mitmProxy", func(c *config.Config) bool { return c.Network.MitmProxy != nil },
+		"the hosts it names would be reached directly"},
+	{"network.httpProxyPort", func(c *config.Config) bool { return c.Network.HTTPProxyPort != 0 },
+		"the proxy it names would be passed by"},
+	{"network.socksProxyPort", func(c *config.Config) bool { return c.Network.SOCKSProxyPort != 0 },
+		"the proxy it names would be passed by"},
+	{"credentials", func(c *config.Config) bool { return c.Credentials.Masks() },
+		"credentials with mode \"mask\" would be seen by the command"},
+}
+
+// refuseUnsupported names the first key that this version must not ignore.
+func refuseUnsupported(c *config.Config) error {
+	for _, u := range unsupported {
+		if u.is(c) {
+			return fmt.Errorf("%s: %w (%s). Remove the key to run without it", u.key, ErrUnsupportedSetting, u.reason)
+		}
+	}
+	return nil
+}
+
+// parentProxy is the proxy behind srt's own: from the settings, else from srt's environment (CFG-33, NET-60).
+func (s *Sandbox) parentProxy() (*proxy.Parent, error) {
+	p := &s.cfg.Network.ParentProxy
+	parent, notes, err := proxy.ParentFromEnvironment(given(p.HTTP), given(p.HTTPS), p.NoProxy, os.LookupEnv)
+	for _, n := range notes {
+		s.opts.logger.Debug(n)
+	}
+	return parent, err
+}
+
+// given is nil for a setting that is not there.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// deniedVariables are the environment variables that the command must not see.
+func deniedVariables(c *config.Config) (names []string) {
+	if c.Credentials == nil {
+		return nil
+	}
+	for _, v := range c.Credentials.EnvVars {
+		if v.Mode == config.ModeDeny {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+func containsAny(line string, patterns []string) bool {
+	for _, p := range patterns {
+		if strings.Contains(line, p) {
+			return true
+		}
+	}
+	return false
+}
