@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+)
+
+// errNoCommand is CLI-6.
+var errNoCommand = errors.New("No command specified. Give one after srt exec -- (srt exec -- make), " +
+	"or shell text with -c (srt -c 'make test').")
+
+// exec is "srt exec": the words are the command's arguments, exactly (CLI-1).
+func (a *app) exec(inv *invocation) int {
+	return a.execute(inv, func(ctx context.Context, s session) process {
+		return s.Command(ctx, inv.words[0], inv.words[1:]...)
+	})
+}
+
+// compatible is "srt command...": the words go through a shell, except on Windows, where there is none whose quoting
+// would keep them whole (CLI-8).
+func (a *app) compatible(inv *invocation) int {
+	if runtime.GOOS == "windows" {
+		return a.exec(inv)
+	}
+	return a.execute(inv, func(ctx context.Context, s session) process {
+		return s.Shell(ctx, shellWords(inv.words))
+	})
+}
+
+// execute runs the command that prepare makes, or the text of -c, and returns srt's exit status (CLI-7 is the order).
+func (a *app) execute(inv *invocation, prepare func(context.Context, session) process) int {
+	switch {
+	case inv.opts.command != "":
+		prepare = func(ctx context.Context, s session) process { return s.Shell(ctx, inv.opts.command) }
+	case len(inv.words) == 0:
+		return a.fail(errNoCommand)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals, stop := catchSignals()
+	defer stop()
+	run := &execution{app: a, opts: &inv.opts, log: a.logger(&inv.opts), signals: signals, giveUp: cancel}
+	return run.run(ctx, prepare)
+}
+
+// execution is one command from settings to exit status.
+type execution struct {
+	app     *app
+	opts    *options
+	log     *slog.Logger
+	signals <-chan os.Signal
+	giveUp  context.CancelFunc // ends a set-up that is under way
+}
+
+func (e *execution) run(ctx context.Context, prepare func(context.Context, session) process) int {
+	e.app.timing(e.log, "arguments read")
+	// Reading builds nothing, so a read that still blocks needs no waiting for: it ends with srt.
+	read, sig := await(e, 0, e.settings)
+	switch {
+	case sig != nil:
+		return e.interrupted(*sig)
+	case read.err != nil:
+		return e.app.fail(read.err)
+	}
+	opened, sig := await(e, e.app.grace, func() result[session] {
+		s, err := e.app.open(ctx, read.value.config, e.sessionOptions(read.value))
+		return result[session]{s, err}
+	})
+	if opened.value != nil {
+		defer e.close(opened.value)
+	}
+	switch {
+	case sig != nil:
+		return e.interrupted(*sig)
+	case opened.err != nil:
+		return e.app.fail(opened.err)
+	}
+	e.app.timing(e.log, "sandbox ready")
+	return e.supervise(prepare(ctx, opened.value))
+}
+
+// settings reads the settings file and refuses what this version cannot do.
+func (e *execution) settings() result[*settings] {
+	s, err := e.app.settings(e.opts, e.log)
+	if err == nil && e.opts.controlFD != 0 {
+		err = fmt.Errorf("--control-fd %d is not usable: the control channel is not available in this version of srt. "+
+			"Refusing to run the command without the control channel it asks for.", e.opts.controlFD)
+	}
+	return result[*settings]{s, err}
+}
+
+func (e *execution) close(s session) {
+	if err := s.Close(); err != nil {
+		fmt.Fprintf(e.app.stderr, "Warning: the sandbox could not be removed completely: %v\n", err)
+	}
+	e.app.timing(e.log, "sandbox closed")
+}
+
+// interrupted is CLI-14: the command never runs.
+func (e *execution) interrupted(sig forwarded) int {
+	return e.app.fail(fmt.Errorf("interrupted by %s", sig.name))
+}
+
+// result is what a step returned.
+type result[T any] struct {
+	value T
+	err   error
+}
+
+// await runs a step of the set-up beside the signals. When a signal comes first, the set-up is told to give up and await
+// returns the signal, with what the step still returned within patience, so that the caller can remove it. Past that
+// the step is left behind: a sandbox ends when srt does (CLI-17).
+func await[T any](e *execution, patience time.Duration, step func() T) (value T, caught *forwarded) {
+	done := make(chan T, 1)
+	go func() { done <- step() }()
+	select {
+	case value = <-done:
+		return value, nil
+	case sig := <-e.signals:
+		e.giveUp()
+		select {
+		case value = <-done:
+		case <-time.After(patience):
+		}
+		row := lookUp(sig)
+		return value, &row
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// version is set by the linker (-ldflags "-X main.version=..."). Without it the module's own build information speaks.
+var version string
+
+func versionString() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+const helpText = `Usage:
+  srt exec [options] -- command [argument...]   run a command, no shell involved
+  srt [options] command [argument...]           run a command through bash (or /bin/sh)
+  srt [options] -c 'shell text'                 run shell text
+  srt explain [--json] [options] [-- command]   print what a run would allow; run nothing
+
+Options, before the command:
+  -c <string>             run this string with the shell; further words are ignored
+  -d, --debug             say on standard error what srt does (also: SRT_DEBUG set to anything)
+  -s, --settings <path>   settings file (default: .srt-settings.json in the home directory)
+      --control-fd <n>    change the settings of a running command (not available in this version)
+  -h, --help              print this text
+  -V, --version           print the version
+
+Exit status: the command's own; 128+n when signal n killed it; 127 when it was not found, 126 when it could not be
+run; 1 when srt itself failed, with a line on standard error that starts with "Error:".
+
+The settings file is described in docs/settings.md, this command line in docs/cli.md.
+`
+
+// usage reports a mistake on the command line in one line (CLI-5).
+func (a *app) usage(err error) int {
+	fmt.Fprintf(a.stderr, "error: %v\n", err)
+	return exitFailure
+}
+
+// exitFailure is the status of srt's own failures (CLI-13).
+const exitFailure = 1
+
+// fail reports a failure of srt itself (CLI-13).
+func (a *app) fail(err error) int {
+	fmt.Fprintf(a.stderr, "Error: %v\n", err)
+	return exitFailure
+}
