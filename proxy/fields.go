@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
+)
+
+// hopByHop are the fields that end at a proxy, in both directions (NET-30).
+var hopByHop = [...]string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "TE", "Trailer",
+	"Transfer-Encoding", "Upgrade",
+}
+
+func isHopByHop(f httphead.Field) bool {
+	for _, name := range hopByHop {
+		if f.Is(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// nominated returns the names, in lower case, that Connection fields list, or nil. The fields that say where the message
+// goes and where it ends cannot be taken out this way: the next server would read another message than this one did.
+func nominated(h httphead.Header) map[string]struct{} {
+	var names map[string]struct{}
+	for _, f := range h {
+		if !f.Is("Connection") {
+			continue
+		}
+		for item := range strings.SplitSeq(f.Value, ",") {
+			item = strings.ToLower(strings.Trim(item, " \t"))
+			switch item {
+			case "", "close", "keep-alive", "host", "content-length":
+				continue
+			}
+			if names == nil {
+				names = map[string]struct{}{}
+			}
+			names[item] = struct{}{}
+		}
+	}
+	return names
+}
+
+// endToEnd calls yield for each field that is forwarded, in order (NET-30).
+func endToEnd(h httphead.Header, yield func(httphead.Field)) {
+	names := nominated(h)
+	for _, f := range h {
+		if isHopByHop(f) {
+			continue
+		}
+		if names != nil {
+			if _, ok := names[strings.ToLower(f.Name)]; ok {
+				continue
+			}
+		}
+		yield(f)
+	}
+}
+
+// forwardTrailer returns the fields of a trailer section that may follow a body: neither hop-by-hop ones nor those that
+// frame or route a message (RFC 9110 section 6.5.1), which a recipient that merges trailers would act upon.
+func forwardTrailer(h httphead.Header, stripped func(string) bool) httphead.Header {
+	var out httphead.Header
+	for _, f := range h {
+		if !isHopByHop(f) && !f.Is("Host") && !f.Is("Content-Length") && !stripped(f.Name) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// foldName makes names comparable for stripResponseHeaders: lower case, and '_' and '.' as '-' (NET-30).
+func foldName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '_' || r == '.':
+			return '-'
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return r
+	}, name)
+}
+
+// stripped reports whether a response field is listed in stripResponseHeaders. Content-Length always stays, as without it
+// the end of the body would be lost.
+func (s *Server) stripped(name string) bool {
+	if len(s.strip) == 0 {
+		return false
+	}
+	folded := foldName(name)
+	if folded == "content-length" {
+		return false
+	}
+	for _, name := range s.strip {
+		if folded == name {
+			return true
+		}
+	}
+	return false
+}
+
+func keepAll(string) bool { return false }

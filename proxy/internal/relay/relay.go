@@ -1,0 +1,138 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// bufferSize is the size of the buffers for bytes that splice(2) does not move.
+const bufferSize = 64 << 10
+
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// Tunnel is two connections to be joined. Ownership of both passes to [Tunnel.Start].
+type Tunnel struct {
+	A, B net.Conn
+	// ToA and ToB are bytes that reach A or B before anything else; Start keeps them until they are written.
+	ToA, ToB []byte
+	// Done is called once, when both connections are closed and both goroutines are about to end. It may be nil.
+	Done func()
+}
+
+// Start moves bytes in both directions and returns at once. An end of input on one side is passed on as an end of input
+// (half-close, NET-25); both connections are closed when both directions have ended, or as soon as one side is found
+// dead. A tunnel without traffic holds two small goroutines and no buffer.
+func (t Tunnel) Start() {
+	p := &pair{a: t.A, b: t.B, done: t.Done}
+	p.directions.Store(2)
+	p.goroutines.Store(2)
+	go p.run(t.B, t.A, t.ToB)
+	go p.run(t.A, t.B, t.ToA)
+}
+
+// pair is a running tunnel.
+type pair struct {
+	a, b       net.Conn
+	done       func()
+	directions atomic.Int32 // that may still carry bytes
+	goroutines atomic.Int32
+}
+
+// run is one direction.
+func (p *pair) run(dst, src net.Conn, first []byte) {
+	p.direction(dst, src, first)
+	if p.goroutines.Add(-1) == 0 {
+		p.close()
+		if p.done != nil {
+			p.done()
+		}
+	}
+}
+
+func (p *pair) close() {
+	_ = p.a.Close()
+	_ = p.b.Close()
+}
+
+func (p *pair) direction(dst, src net.Conn, first []byte) {
+	err := send(dst, src, first)
+	var broken *writeError
+	switch {
+	case err == nil:
+		_ = CloseWrite(dst) // fails only if dst is dead, which the other direction finds out
+	case errors.As(err, &broken):
+		// dst takes no more, but what it sent before may still be on its way to src.
+	default:
+		if errors.Is(err, syscall.ECONNRESET) {
+			abort(dst)
+		}
+		p.close()
+		return
+	}
+	// The other direction may stay silent for hours. If src is gone for good, and has not only ended its sending, nobody
+	// is left to read it.
+	if p.directions.Add(-1) == 0 || waitGone(src) {
+		p.close()
+	}
+}
+
+// send writes the first bytes and then what src sends.
+func send(dst, src net.Conn, first []byte) error {
+	if len(first) > 0 {
+		if _, err := dst.Write(first); err != nil {
+			return &writeError{err}
+		}
+	}
+	return pump(dst, src)
+}
+
+// writeError marks an error of the receiving side.
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return e.err.Error() }
+func (e *writeError) Unwrap() error { return e.err }
+
+// abort makes the next Close send a reset, so that a cut-off stream is not taken for a complete one.
+func abort(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+}
+
+// CloseWrite shuts down the sending side of a connection, of every kind that has one. Others are an error.
+func CloseWrite(c net.Conn) error {
+	half, ok := c.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}
+
+// copyOnce reads once into a pooled buffer and writes what it got. io.EOF is the end of src.
+func copyOnce(dst io.Writer, src io.Reader) error {
+	buf := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf)
+	n, err := src.Read(buf[:])
+	if n > 0 {
+		if _, werr := dst.Write(buf[:n]); werr != nil {
+			return &writeError{werr}
+		}
+	}
+	return err
+}
+
+// pumpBuffered copies with a buffer that is held while src is silent: for connections that are not plain sockets.
+func pumpBuffered(dst io.Writer, src io.Reader) error {
+	for {
+		if err := copyOnce(dst, src); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package relay
+
+import "net"
+
+// pump moves bytes from src to dst until the end of src (nil) or an error, a *writeError if it is dst's.
+func pump(dst, src net.Conn) error { return pumpBuffered(dst, src) }
+
+// waitGone does not wait and reports false: whether a peer that has ended its sending still reads cannot be asked on this
+// system, and the next write to it tells.
+func waitGone(net.Conn) bool { return false }
+
+// Quiet reports false: idle connections cannot be asked on this system, so that none is used again.
+func Quiet(net.Conn) bool { return false }

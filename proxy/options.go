@@ -1,0 +1,133 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
+	"github.com/srt-sandbox/srt/runtime/violation"
+)
+
+// tokenLength is the length of a token: 16 bytes as lower-case hex digits (NET-18).
+const tokenLength = 32
+
+// ErrInvalidOptions is the class of every error of [New].
+var ErrInvalidOptions = errors.New("invalid proxy options")
+
+// Resolver looks up the addresses of a host name; *net.Resolver is one. It must be safe for concurrent use.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Options is what a [Server] is made of. The zero value is valid and refuses every client and every destination.
+type Options struct {
+	// Policy returns the rules in force. It is asked anew for each decision, so that an update applies from the next
+	// connection or request (NET-16), and must return the same pointer until the rules change: a connection to an
+	// upstream server is used again only under the very rules that it was dialled under. It may be called from many
+	// goroutines. Nil, and a nil result, refuse every destination with "sandbox policy unavailable".
+	Policy func() *policy.Network
+	// Token is what every client must present: 32 lower-case hex digits (NET-18). It reaches no upstream, log or error.
+	// If it is empty and Open is not set, every client is refused.
+	Token string
+	// Open admits every client. It is only for the local side beside an external proxy (NET-18) and excludes Token.
+	Open bool
+	// Resolver looks up the hosts that are dialled directly, once for each dial (NET-51). Nil: net.DefaultResolver.
+	Resolver Resolver
+	// Parent is the proxy behind this one (NET-60 to NET-62). Nil: every destination is dialled directly.
+	Parent *Parent
+	// RequireHostMatch refuses plain requests whose Host field does not name the target (NET-34).
+	RequireHostMatch bool
+	// RefuseOpaqueTunnels refuses every tunnel, as none of them is inspected here (NET-38).
+	RefuseOpaqueTunnels bool
+	// StripResponseHeaders names fields that are taken out of the responses to plain requests; case is ignored, and '-',
+	// '_' and '.' are one (NET-30).
+	StripResponseHeaders []string
+	// OnViolation receives each refusal (NET-70). It is called from many goroutines, before the client has its answer,
+	// and should return soon. Nil: refusals are not reported.
+	OnViolation func(violation.Event)
+	// Logger receives debug lines, which may hold resolved addresses but never a token or other credential. Nil: none.
+	Logger *slog.Logger
+	// Limits are the limits of the protocols.
+	Limits Limits
+}
+
+// Limits are the limits of the protocols (NET-23). A field that is zero stands for the number in its comment.
+type Limits struct {
+	FirstByte      time.Duration // until the first byte of a connection: 10 s (NET-22)
+	Head           time.Duration // until the head of a request is complete: 60 s
+	Idle           time.Duration // between two requests of a connection: 5 s
+	Dial           time.Duration // lookup and connection to an upstream server, all addresses together: 30 s
+	Handshake      time.Duration // with a parent proxy, TLS included: 30 s
+	SOCKSHandshake time.Duration // from the first byte to the request of a SOCKS client: 10 s
+	SOCKSRefusal   time.Duration // until the request of a SOCKS client that cannot authenticate: 5 s (NET-43)
+	Stall          time.Duration // without a byte of a request body: 300 s
+	Connections    int           // clients at once; further ones wait in the backlog of the listener: 8192
+}
+
+// orDefaults fills in the fields that are zero.
+func (l Limits) orDefaults() Limits {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&l.FirstByte, 10 * time.Second}, {&l.Head, 60 * time.Second}, {&l.Idle, 5 * time.Second},
+		{&l.Dial, 30 * time.Second}, {&l.Handshake, 30 * time.Second}, {&l.SOCKSHandshake, 10 * time.Second},
+		{&l.SOCKSRefusal, 5 * time.Second}, {&l.Stall, 300 * time.Second},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if l.Connections == 0 {
+		l.Connections = 8192
+	}
+	return l
+}
+
+// New returns a server for valid options. Every error matches [ErrInvalidOptions]; none holds the token.
+func New(o Options) (*Server, error) {
+	switch {
+	case o.Token != "" && o.Open:
+		return nil, fmt.Errorf("%w: Open admits clients without a token, so there must be no Token", ErrInvalidOptions)
+	case o.Token != "" && !isToken(o.Token):
+		return nil, fmt.Errorf("%w: Token must be %d lower-case hex digits", ErrInvalidOptions, tokenLength)
+	case o.Limits.Connections < 0:
+		return nil, fmt.Errorf("%w: Limits.Connections must not be negative", ErrInvalidOptions)
+	}
+	s := &Server{
+		policy: o.Policy, token: o.Token, open: o.Open, resolver: o.Resolver, parent: o.Parent,
+		requireHostMatch: o.RequireHostMatch, refuseOpaque: o.RefuseOpaqueTunnels,
+		onViolation: o.OnViolation, log: o.Logger, limits: o.Limits.orDefaults(),
+		conns: map[net.Conn]struct{}{}, listeners: map[net.Listener]struct{}{},
+	}
+	if s.policy == nil {
+		s.policy = func() *policy.Network { return nil }
+	}
+	if s.resolver == nil {
+		s.resolver = net.DefaultResolver
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	for _, name := range o.StripResponseHeaders {
+		s.strip = append(s.strip, foldName(name))
+	}
+	s.slots = make(chan struct{}, s.limits.Connections)
+	s.idle.init()
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == tokenLength
+}

@@ -1,0 +1,193 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
+	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
+	"github.com/srt-sandbox/srt/runtime/violation"
+)
+
+// exchange is one plain request that is allowed, and what is known about it.
+type exchange struct {
+	req     *httphead.Request
+	target  requestTarget
+	host    config.Host
+	rules   *policy.Network
+	parent  *parentEndpoint // that gets the request in absolute form; nil for the target itself
+	framing httphead.Framing
+	length  int64
+	// continued: srt has sent "100 Continue" itself (NET-32).
+	continued bool
+	// keep: the connection may carry another request afterwards.
+	keep bool
+}
+
+// reusable reports whether the request may go out on a connection that was used before: only if it could be repeated
+// should the server have closed that connection in the meantime.
+func (e *exchange) reusable() bool {
+	switch e.req.Method {
+	case "GET", "HEAD", "OPTIONS", "TRACE":
+		return !e.hasBody() && !e.target.tls
+	}
+	return false
+}
+
+func (e *exchange) hasBody() bool { return e.framing == httphead.Chunked || e.length > 0 }
+
+// servePlain serves one request that is not CONNECT and reports whether the connection may carry another one.
+func (c *client) servePlain(req *httphead.Request) bool {
+	e := &exchange{req: req}
+	refusal, refused := c.judge(e)
+	if refused {
+		// A body that follows a refusal is not read, so that only a request without one leaves the connection usable.
+		if !e.keep || e.hasBody() {
+			c.answerLast(refusal, req.Method == "HEAD")
+			return false
+		}
+		return c.send(refusal, req.Method == "HEAD", false) == nil
+	}
+	if e.continued {
+		if _, err := c.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
+			return false
+		}
+	}
+	return c.forwardPlain(e)
+}
+
+// judge fills in e and returns the answer to a request that is refused. The order is that of NET-24: what cannot be read
+// for certain, credentials, target syntax, the decision.
+func (c *client) judge(e *exchange) (answer, bool) {
+	req := e.req
+	var err error
+	e.framing, e.length, err = req.Framing()
+	_, hosts := req.Header.Get("Host")
+	if err != nil || req.Minor == 1 && hosts == 0 {
+		return answer400, true
+	}
+	e.keep = req.Minor == 1 && !req.Header.HasToken("Connection", "close")
+	key, ok := c.authenticate(req.Header)
+	if !ok {
+		return answer407, true
+	}
+	c.key = key
+	if e.target, ok = parseTarget(req.Method, req.Target); !ok {
+		e.keep = false
+		return answer400, true
+	}
+	e.rules = c.policy()
+	v := e.rules.Decide(e.target.host, e.target.port)
+	e.host = v.Host
+	switch {
+	case v.Malformed:
+		e.keep = false
+		return answer400, true
+	case !v.Allowed:
+		c.reportVerdict(v, e.target.host, e.target.port, key)
+		return plainRefused(v), true
+	}
+	if !e.target.tls {
+		e.parent = c.parent.route(v.Host, true)
+	}
+	if c.requireHostMatch {
+		if reason := hostMismatch(e); reason != "" {
+			c.report(violation.HTTPRequest, violation.Request(req.Method, e.target.url(e.host)), "", reason, key)
+			return misdirected(reason), true
+		}
+	}
+	return c.expectation(e)
+}
+
+// hostMismatch returns why a request is misdirected (NET-34), or "".
+func hostMismatch(e *exchange) string {
+	field, hosts := e.req.Header.Get("Host")
+	switch {
+	case hosts > 1:
+		return "more than one Host header"
+	case !e.target.namedBy(field, e.host):
+		return "Host header does not match the request target"
+	}
+	return ""
+}
+
+// expectation looks at Expect (NET-32), which HTTP/1.0 does not know (RFC 9110 section 10.1.1).
+func (c *client) expectation(e *exchange) (answer, bool) {
+	value, count := e.req.Header.Get("Expect")
+	switch {
+	case count == 0 || e.req.Minor == 0:
+		return answer{}, false
+	case count > 1 || !strings.EqualFold(value, "100-continue"):
+		return answer417, true
+	}
+	e.continued = true
+	return answer{}, false
+}
+
+// forwardPlain sends the request on and relays the response. A connection that turns out to be stale is replaced once.
+func (c *client) forwardPlain(e *exchange) bool {
+	u := c.reuse(e)
+	for {
+		if u == nil {
+			var err error
+			if u, err = c.dialWatched(e); err != nil {
+				return c.refusePlain(e, err)
+			}
+		}
+		x := &transfer{client: c, exchange: e, up: u}
+		keep, err := x.run()
+		if errors.Is(err, errStale) && u.reused && e.reusable() {
+			u = nil
+			continue
+		}
+		if err != nil {
+			return c.refusePlain(e, err)
+		}
+		return keep
+	}
+}
+
+// dialWatched makes a new connection; a client that leaves meanwhile ends the dial (NET-33).
+func (c *client) dialWatched(e *exchange) (*upstream, error) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer cancel(nil)
+	stop := c.watchClient(func() { cancel(errClientGone) })
+	conn, err := c.dialPlain(ctx, e)
+	stop()
+	if errors.Is(context.Cause(ctx), errClientGone) {
+		if err == nil {
+			c.forget(conn)
+		}
+		c.reportResolved(err, e.target.authority, c.key)
+		return nil, errClientGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newUpstream(c.upstreamKey(e), e.rules, conn), nil
+}
+
+// refusePlain answers a request that was allowed and failed before there was a response.
+func (c *client) refusePlain(e *exchange, err error) bool {
+	a := plainFailed
+	var resolved *ResolvedError
+	switch {
+	case errors.Is(err, errClientGone):
+		return false
+	case errors.Is(err, errBadBody):
+		a, e.keep = answer400, false
+	case errors.As(err, &resolved):
+		c.reportResolved(err, e.target.authority, c.key)
+		a = plainResolved(resolved)
+	case errors.Is(err, errInternal):
+		a = plainInternal
+	}
+	c.log.Debug("proxy: request failed", "host", e.host.Name, "port", e.target.port, "error", err)
+	if !e.keep || e.hasBody() {
+		c.answerLast(a, e.req.Method == "HEAD")
+		return false
+	}
+	return c.send(a, e.req.Method == "HEAD", false) == nil
+}
