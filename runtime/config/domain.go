@@ -76,8 +76,8 @@ func splitPort(entry string, form DomainForm) (host string, port uint16, why str
 		if rest != "" && rest[0] != ':' {
 			return "", 0, `text other than a port follows "]"`
 		}
-	} else if colons := strings.Count(entry, ":"); !form.Port {
-		return entry, 0, "" // CFG-43: a bare IPv6 literal, or a stray colon that setHost refuses
+	} else if colons := strings.Count(entry, ":"); !form.Port && colons != 1 {
+		return entry, 0, "" // CFG-43: a name or a bare IPv6 literal
 	} else if colons > 1 {
 		return "", 0, "it has several colons without brackets round the address"
 	} else if colons == 1 {
