@@ -70,7 +70,7 @@ func (e Event) RawLine() string {
 // can be told from the address.
 func HostPort(host string, port uint16) string {
 	p := strconv.Itoa(int(port))
-	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
+	if _, err := netip.ParseAddr(host); err == nil {
 		return net.JoinHostPort(host, p)
 	}
 	return host + ":" + p
