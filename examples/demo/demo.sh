@@ -1,0 +1,160 @@
+#!/bin/bash
+# Shows what srt does, on this machine alone: no internet, no root, nothing left behind. Every step says what it shows,
+# prints the command and what came of it, and the script fails if any step does not behave.
+#
+# usage: demo.sh /path/to/srt
+set -u
+srt=${1:?usage: demo.sh /path/to/srt}
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/srt-demo.XXXXXX") || exit 1
+server=
+finish() {
+    [ -z "$server" ] || { kill "$server"; wait "$server"; } 2>/dev/null
+    rm -rf "$scratch"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# What "make demo" itself sets is not for the make of the demonstration.
+unset MAKEFLAGS MAKELEVEL MFLAGS
+
+failed=0
+step() { printf '\n\033[1m%s\033[0m\n' "$1"; }
+ok() { printf '  ok: %s\n' "$1"; }
+bad() {
+    printf '  NOT AS IT SHOULD BE: %s\n' "$1"
+    failed=1
+}
+# run prints a command as a person would type it, runs it and shows its output indented. Its status is in $status.
+run() {
+    local line=srt word
+    for word; do
+        case $word in
+        '' | *[!A-Za-z0-9_./:=@+,-]*) line="$line '$word'" ;;
+        *) line="$line $word" ;;
+        esac
+    done
+    printf '  $ %s\n' "${line//$scratch\//}"
+    "$srt" "$@" >"$scratch/out" 2>&1 </dev/null
+    status=$?
+    sed 's/^/    /' "$scratch/out"
+}
+
+(cd "$root" && CGO_ENABLED=0 go build -o "$scratch/site" ./examples/demo/site) || exit 1
+"$scratch/site" serve "$scratch/port" &
+server=$!
+for _ in $(seq 200); do
+    [ -s "$scratch/port" ] && break
+    sleep 0.05
+done
+port=$(cat "$scratch/port") || exit 1
+
+cp -r "$here/project" "$scratch/project"
+mkdir "$scratch/home"
+echo 'a line nobody may read' >"$scratch/home/secret"
+echo 'as it was' >"$scratch/home/notes"
+if command -v curl >/dev/null 2>&1; then
+    get=(curl -sS -f --noproxy '' --max-time 10)
+else
+    get=("$scratch/site" get)
+fi
+
+cat >"$scratch/settings.json" <<EOF
+{
+  "network": {
+    "allowedDomains": ["localhost:$port"],
+    "deniedDomains": []
+  },
+  "filesystem": {
+    "denyRead": ["$scratch/home/secret"],
+    "allowWrite": ["$scratch/project"],
+    "denyWrite": ["$scratch/project/Makefile"]
+  }
+}
+EOF
+cd "$scratch/project" || exit 1
+settings=(-s "$scratch/settings.json")
+
+printf 'The settings of this demonstration:\n\n'
+sed "s|$scratch/||; s/^/  /" "$scratch/settings.json"
+
+step '1. A real build runs inside, and its result is on the disk afterwards'
+if command -v cc >/dev/null 2>&1 && command -v make >/dev/null 2>&1; then
+    run exec "${settings[@]}" -- make
+    result=./greet
+else
+    mv greet.go.txt greet.go
+    export GOCACHE="$scratch/project/.cache" GOTOOLCHAIN=local GOFLAGS=-buildvcs=false
+    run exec "${settings[@]}" -- go build -o greet greet.go
+    result=./greet
+fi
+if [ "$status" -eq 0 ] && [ "$("$result" 2>/dev/null)" = 'built inside the sandbox' ]; then
+    ok 'the program was built'
+else
+    bad "status $status"
+fi
+
+step '2. A write outside the allowed directory is refused'
+run exec "${settings[@]}" -- sh -c "echo changed > $scratch/home/notes"
+if [ "$status" -ne 0 ] && [ "$(cat "$scratch/home/notes")" = 'as it was' ]; then
+    ok 'the file is as it was'
+else
+    bad "status $status, the file holds: $(cat "$scratch/home/notes")"
+fi
+
+step '3. So is a write to a denied file inside it'
+run exec "${settings[@]}" -- sh -c 'echo changed > Makefile'
+if [ "$status" -ne 0 ] && cmp -s Makefile "$here/project/Makefile"; then
+    ok 'the Makefile is as it was'
+else
+    bad "status $status"
+fi
+
+step '4. A hidden file cannot be read'
+run exec "${settings[@]}" -- cat "$scratch/home/secret"
+if grep -q 'nobody may read' "$scratch/out"; then
+    bad 'its content was shown'
+else
+    ok 'its content does not show'
+fi
+
+step '5. A host on the list is reached'
+run exec "${settings[@]}" -- "${get[@]}" "http://localhost:$port/"
+if [ "$status" -eq 0 ] && grep -q 'hello from the test server' "$scratch/out"; then
+    ok 'the server answered'
+else
+    bad "status $status"
+fi
+
+step '6. A host that is not on the list is refused'
+run exec "${settings[@]}" -- "${get[@]}" http://not-listed.example/
+if [ "$status" -ne 0 ] && grep -q 403 "$scratch/out"; then
+    ok 'the proxy refused it'
+else
+    bad "status $status"
+fi
+
+step '7. A program that ignores the proxy reaches nothing, not even the host on the list'
+run exec "${settings[@]}" -- "$scratch/site" dial "127.0.0.1:$port"
+if [ "$status" -ne 0 ]; then
+    ok 'there is no other way out'
+else
+    bad 'it connected'
+fi
+
+step '8. The exit status is the command'"'"'s own'
+run exec "${settings[@]}" -- sh -c 'exit 42'
+if [ "$status" -eq 42 ]; then ok '42'; else bad "status $status"; fi
+
+step '9. Nothing but the build is left in the project'
+left=$(ls -A | grep -v -x -e Makefile -e main.c -e main.o -e greet -e 'greet\.[cho]' -e greet.go -e greet.go.txt -e .cache)
+if [ -z "$left" ]; then ok 'no placeholder, no lock, no log'; else bad "left: $left"; fi
+
+echo
+if [ "$failed" -ne 0 ]; then
+    echo 'The demonstration failed: a step above did not behave.'
+    exit 1
+fi
+echo 'Every step behaved.'
