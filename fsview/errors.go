@@ -48,8 +48,8 @@ type SearchError struct {
 
 // Error says where the search stopped and what to do.
 func (e *SearchError) Error() string {
-	return fmt.Sprintf("cannot search %q for protected files: %v; make it readable or take it out of allowWrite", e.Path,
-		e.Err)
+	return fmt.Sprintf("cannot inspect %q, so a deny could be missed: %v; make it readable, or take the directory around it "+
+		"out of the path lists", e.Path, e.Err)
 }
 
 // Unwrap gives the system's error.

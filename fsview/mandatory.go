@@ -37,8 +37,7 @@ func (b *builder) searchMandatory() error {
 		s.seen = make(map[string]int)
 	}
 	for _, dir := range starts {
-		at := b.root.find(dir)
-		if err := s.list(dir, at, 0, plain); err != nil {
+		if err := s.list(dir, 0, plain); err != nil {
 			return err
 		}
 	}
@@ -110,8 +109,9 @@ type found struct {
 	named               []string // names that count only in a repository
 }
 
-// list judges every name in dir, level directories beneath a start, and descends. at is dir's node if it has one.
-func (s *search) list(dir string, at *node, level int, as role) error {
+// list judges every name in dir, level directories beneath a start, and descends, also where a list forbids writing: a
+// link there may lead to where it does not.
+func (s *search) list(dir string, level int, as role) error {
 	left := s.depth - level
 	if s.seen != nil {
 		if level > 0 && s.seen[dir] >= left {
@@ -146,14 +146,7 @@ func (s *search) list(dir string, at *node, level int, as role) error {
 		if e.Type != fs.ModeDir || level+1 > s.depth-1 || e.Name == "node_modules" {
 			continue
 		}
-		var child *node
-		if at != nil {
-			child = at.children[e.Name]
-		}
-		if child != nil && (child.deny != nil || child.hard != nil) {
-			continue // read-only or hidden as a whole
-		}
-		if err := s.list(join(dir, e.Name), child, level+1, plain); err != nil {
+		if err := s.list(join(dir, e.Name), level+1, plain); err != nil {
 			return err
 		}
 	}
@@ -182,7 +175,7 @@ func (s *search) dotted(dir string, e *DirEntry, level int, dirsCount bool) (don
 		case e.Type == fs.ModeSymlink && dirsCount:
 			s.protectLinked(full, ".claude/commands", ".claude/agents")
 		case e.Type == fs.ModeDir && dirsCount:
-			return true, s.list(full, s.b.root.find(full), level+1, claude)
+			return true, s.list(full, level+1, claude)
 		}
 		return true, nil
 	case ".git":
