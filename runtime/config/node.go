@@ -121,19 +121,29 @@ func dictionary[T any](elem node[T]) node[map[string]T] {
 	}
 }
 
-// present makes the node of an object whose presence says something.
-func present[T any](inner node[T]) node[*T] {
+// present makes the node of a value whose presence says something. What is inside is built when it is needed: most
+// files leave most sections out, and a cold start should not pay for their schema.
+func present[T any](inner func() node[T]) node[*T] {
 	return node[*T]{
 		decode: func(w *walk, path string, tree any, out **T) {
 			*out = new(T)
-			inner.decode(w, path, tree, *out)
+			inner().decode(w, path, tree, *out)
 		},
 		check: func(w *walk, path string, in **T) {
 			if *in != nil {
-				inner.check(w, path, *in)
+				inner().check(w, path, *in)
 			}
 		},
 		absent: func(in **T) bool { return *in == nil },
+	}
+}
+
+// section makes the node of an object that only holds optional keys, built when it is needed like that of present.
+func section[T any](inner func() node[T]) node[T] {
+	return node[T]{
+		decode: func(w *walk, path string, tree any, out *T) { inner().decode(w, path, tree, out) },
+		check:  func(w *walk, path string, in *T) { inner().check(w, path, in) },
+		absent: func(*T) bool { return false }, // all zero values pass its checks
 	}
 }
 

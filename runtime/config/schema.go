@@ -8,7 +8,8 @@ func configNode(goos string) node[Config] {
 	return object(open, []field[Config]{
 		required("network", func(c *Config) *Network { return &c.Network }, networkNode()),
 		required("filesystem", func(c *Config) *Filesystem { return &c.Filesystem }, filesystemNode(goos)),
-		optional("credentials", func(c *Config) **Credentials { return &c.Credentials }, present(credentialsNode(goos))),
+		optional("credentials", func(c *Config) **Credentials { return &c.Credentials },
+			present(func() node[Credentials] { return credentialsNode(goos) })),
 		optional("ignoreViolations", func(c *Config) *map[string][]string { return &c.IgnoreViolations },
 			dictionary(list(text()))),
 		optional("enableWeakerNestedSandbox", func(c *Config) *bool { return &c.EnableWeakerNestedSandbox }, boolean()),
@@ -19,17 +20,12 @@ func configNode(goos string) node[Config] {
 		optional("mandatoryDenySearchDepth", func(c *Config) *int { return &c.MandatoryDenySearchDepth }, integer(1, 10)),
 		optional("javaAgentJarPath", func(c *Config) *string { return &c.JavaAgentJarPath },
 			text(absolutePath(goos), withoutNUL)),
-		optional("git", func(c *Config) *Git { return &c.Git }, object(open, []field[Git]{
-			optional("safeDirectories", func(g *Git) *[]string { return &g.SafeDirectories }, list(text(withoutNUL))),
-		})),
-		optional("ripgrep", func(c *Config) **Ripgrep { return &c.Ripgrep }, present(ripgrepNode())),
-		optional("seccomp", func(c *Config) **Seccomp { return &c.Seccomp }, present(object(open, []field[Seccomp]{
-			optional("applyPath", func(s *Seccomp) *string { return &s.ApplyPath }, text()),
-			optional("argv0", func(s *Seccomp) *string { return &s.Argv0 }, text()),
-		}))),
+		optional("git", func(c *Config) *Git { return &c.Git }, section(gitNode)),
+		optional("ripgrep", func(c *Config) **Ripgrep { return &c.Ripgrep }, present(ripgrepNode)),
+		optional("seccomp", func(c *Config) **Seccomp { return &c.Seccomp }, present(seccompNode)),
 		optional("bwrapPath", func(c *Config) *string { return &c.BwrapPath }, text(absolutePath(goos))),
 		optional("socatPath", func(c *Config) *string { return &c.SocatPath }, text(absolutePath(goos))),
-		optional("windows", func(c *Config) *Windows { return &c.Windows }, windowsNode()),
+		optional("windows", func(c *Config) *Windows { return &c.Windows }, section(windowsNode)),
 	})
 }
 
@@ -49,15 +45,8 @@ func networkNode() node[Network] {
 		optional("allowMachLookup", func(n *Network) *[]string { return &n.AllowMachLookup }, list(text(machService))),
 		optional("httpProxyPort", func(n *Network) *int { return &n.HTTPProxyPort }, integer(1, 65535)),
 		optional("socksProxyPort", func(n *Network) *int { return &n.SOCKSProxyPort }, integer(1, 65535)),
-		optional("mitmProxy", func(n *Network) **MitmProxy { return &n.MitmProxy }, present(object(open, []field[MitmProxy]{
-			required("socketPath", func(m *MitmProxy) *string { return &m.SocketPath }, text(nonEmpty, withoutNUL)),
-			required("domains", func(m *MitmProxy) *[]string { return &m.Domains }, domains(DomainForm{}, atLeastOne)),
-		}))),
-		optional("parentProxy", func(n *Network) *ParentProxy { return &n.ParentProxy }, object(open, []field[ParentProxy]{
-			optional("http", func(p *ParentProxy) *string { return &p.HTTP }, text(proxyURL)),
-			optional("https", func(p *ParentProxy) *string { return &p.HTTPS }, text(proxyURL)),
-			optional("noProxy", func(p *ParentProxy) **string { return &p.NoProxy }, present(text())),
-		})),
+		optional("mitmProxy", func(n *Network) **MitmProxy { return &n.MitmProxy }, present(mitmNode)),
+		optional("parentProxy", func(n *Network) *ParentProxy { return &n.ParentProxy }, section(parentProxyNode)),
 		forbidden[Network]("filterRequest", "A request filter is a function and can only be given by an embedding program; "+
 			"remove it from the file"), // CFG-34
 		optional("allowPlaintextHeaderSet", func(n *Network) *bool { return &n.AllowPlaintextHeaderSet }, boolean()),
@@ -66,8 +55,24 @@ func networkNode() node[Network] {
 		optional("stripResponseHeaders", func(n *Network) *[]string { return &n.StripResponseHeaders }, list(text(nonEmpty))),
 		optional("ambiguousRequestTarget", func(n *Network) *string { return &n.AmbiguousRequestTarget },
 			enum(TargetRefuse, TargetAsSpelled, TargetNormalize)),
-		optional("tlsTerminate", func(n *Network) **TLSTerminate { return &n.TLSTerminate }, present(tlsNode())),
+		optional("tlsTerminate", func(n *Network) **TLSTerminate { return &n.TLSTerminate }, present(tlsNode)),
 	}, oneTerminator)
+}
+
+func mitmNode() node[MitmProxy] {
+	return object(open, []field[MitmProxy]{
+		required("socketPath", func(m *MitmProxy) *string { return &m.SocketPath }, text(nonEmpty, withoutNUL)),
+		required("domains", func(m *MitmProxy) *[]string { return &m.Domains }, domains(DomainForm{}, atLeastOne)),
+	})
+}
+
+func parentProxyNode() node[ParentProxy] {
+	return object(open, []field[ParentProxy]{
+		optional("http", func(p *ParentProxy) *string { return &p.HTTP }, text(proxyURL)),
+		optional("https", func(p *ParentProxy) *string { return &p.HTTPS }, text(proxyURL)),
+		optional("noProxy", func(p *ParentProxy) **string { return &p.NoProxy },
+			present(func() node[string] { return text() })),
+	})
 }
 
 func tlsNode() node[TLSTerminate] {
@@ -142,11 +147,30 @@ func maskFields[S any](get func(*S) *Credential) []field[S] {
 	}
 }
 
+func gitNode() node[Git] {
+	return object(open, []field[Git]{
+		optional("safeDirectories", func(g *Git) *[]string { return &g.SafeDirectories }, list(text(withoutNUL))),
+	})
+}
+
 func ripgrepNode() node[Ripgrep] {
 	return object(open, []field[Ripgrep]{
 		required("command", func(r *Ripgrep) *string { return &r.Command }, text()),
 		optional("args", func(r *Ripgrep) *[]string { return &r.Args }, list(text())),
 		optional("argv0", func(r *Ripgrep) *string { return &r.Argv0 }, text()),
+	})
+}
+
+func seccompNode() node[Seccomp] {
+	return object(open, []field[Seccomp]{
+		optional("applyPath", func(s *Seccomp) *string { return &s.ApplyPath }, text()),
+		optional("argv0", func(s *Seccomp) *string { return &s.Argv0 }, text()),
+	})
+}
+
+func srtWinNode() node[SrtWin] {
+	return object(open, []field[SrtWin]{
+		required("path", func(s *SrtWin) *string { return &s.Path }, text(nonEmpty)),
 	})
 }
 
@@ -157,9 +181,7 @@ func windowsNode() node[Windows] {
 		optional("sublayerGuid", func(s *Windows) *string { return &s.SublayerGUID }, text(guid)),
 		optional("wfpSublayerGuid", func(s *Windows) *string { return &s.WFPSublayerGUID }, text(guid)),
 		optional("proxyPortRange", func(s *Windows) *PortRange { return &s.ProxyPortRange }, portRangeNode()),
-		optional("srtWin", func(s *Windows) **SrtWin { return &s.SrtWin }, present(object(open, []field[SrtWin]{
-			required("path", func(s *SrtWin) *string { return &s.Path }, text(nonEmpty)),
-		}))),
+		optional("srtWin", func(s *Windows) **SrtWin { return &s.SrtWin }, present(srtWinNode)),
 	})
 }
 
