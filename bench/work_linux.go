@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// work measures what a sandbox costs a command that has started: the loads time themselves.
+func work(b *bed) []group {
+	s := oneDomain
+	s.denyWrite = []string{"absent", "absent-folder/file"} // an absent deny must not make creation slow
+	p, err := b.place("work", b.people[0], s, nil)
+	if err != nil {
+		return []group{failed("work", err)}
+	}
+	peers := append([]peer{outside, bwrap()}, b.sandboxes()...)
+	var groups []group
+	for _, m := range []struct {
+		what, unit string
+		n          int
+		args       []string
+	}{
+		{"creation of 10,000 small files, absent denies in force", "ms", 10, []string{"load-files", "10000"}},
+		{"2,000 fork and exec of true", "ms", 6, []string{"load-execs", "2000"}},
+		{"open and close", "ns", 10, []string{"load-calls", "open"}},
+		{"stat", "ns", 10, []string{"load-calls", "stat"}},
+		{"getppid", "ns", 10, []string{"load-calls", "getppid"}},
+	} {
+		args := append([]string{b.self}, m.args...)
+		groups = append(groups, group{m.what, m.unit, alternate(b.runs(m.n), peers, func(r peer) (float64, error) {
+			got, err := r.run(p, args...)
+			if err != nil {
+				return 0, err
+			}
+			return parse(got.stdout, 0)
+		})})
+	}
+	return groups
+}
+
+// filesMode: COUNT. Creates that many files in a new folder here, and prints milliseconds.
+func filesMode(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp(".", "files-")
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), []byte("small\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Println(milliseconds(time.Since(start)))
+	return os.RemoveAll(folder)
+}
+
+// execsMode: COUNT. Runs true that many times, and prints milliseconds.
+func execsMode(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	program, err := exec.LookPath("true")
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	for range n {
+		if err := exec.Command(program).Run(); err != nil {
+			return err
+		}
+	}
+	fmt.Println(milliseconds(time.Since(start)))
+	return nil
+}
+
+// callsMode: KIND. Prints the nanoseconds of one system call, the best of some rounds.
+func callsMode(args []string) error {
+	const file = "calls-file"
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		return err
+	}
+	call, ok := map[string]func() error{
+		"open": func() error {
+			fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		},
+		"stat": func() error {
+			var st unix.Stat_t
+			return unix.Stat(file, &st)
+		},
+		"getppid": func() error {
+			if _, _, errno := syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0); errno != 0 {
+				return errno
+			}
+			return nil
+		},
+	}[args[0]]
+	if !ok {
+		return errors.New("no such call")
+	}
+	const rounds, calls = 10, 20_000
+	best := time.Duration(1 << 62)
+	for range rounds {
+		start := time.Now()
+		for range calls {
+			if err := call(); err != nil {
+				return err
+			}
+		}
+		best = min(best, time.Since(start))
+	}
+	fmt.Println(float64(best.Nanoseconds()) / calls)
+	return os.Remove(file)
+}
