@@ -106,7 +106,44 @@ func parseJSON(data []byte) (any, error) {
 	if rest := bytes.TrimLeft(data[end:], " \t\r\n"); len(rest) > 0 {
 		return nil, &SyntaxError{"text follows the value at " + position(data, len(data)-len(rest))}
 	}
+	if at := halfPair(data); at >= 0 {
+		return nil, &SyntaxError{"it holds half of a surrogate pair, which is no character, at " + position(data, at)}
+	}
 	return tree, nil
+}
+
+// halfPair returns the offset of a \uXXXX escape in JSON that is half of a surrogate pair without its other half, or
+// -1. encoding/json replaces it by U+FFFD, so a deny would quietly be about another path.
+func halfPair(data []byte) int {
+	for i := 0; i < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		first := surrogate(data[i:])
+		switch {
+		case first == 0:
+			i++ // the escaped character, which may be a backslash itself
+		case first == 'h' && surrogate(data[min(i+6, len(data)):]) == 'l':
+			i += 11
+		default:
+			return i
+		}
+	}
+	return -1
+}
+
+// surrogate returns 'h' or 'l' when data starts with the escape of a high or low surrogate, else 0.
+func surrogate(data []byte) byte {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' || data[2]|0x20 != 'd' {
+		return 0
+	}
+	switch second := data[3] | 0x20; { // lower case; digits have the bit already
+	case second >= 'c':
+		return 'l'
+	case second == '8' || second == '9' || second == 'a' || second == 'b':
+		return 'h'
+	}
+	return 0
 }
 
 // syntaxError words an error of encoding/json for a person, with its place.

@@ -24,6 +24,10 @@ func TestNotJSON(t *testing.T) {
 		{"CFG-10 NaN", `{"a":NaN}`, "line 1 column 6"},
 		{"CFG-10 leading zero", `{"a":01}`, "line 1 column 7"},
 		{"CFG-10 control character in a string", "{\"a\":\"\n\"}", "line 1"},
+		{"CFG-10 half a surrogate pair", `{"a":"\ud83d"}`, "surrogate pair, which is no character, at line 1 column 7"},
+		{"CFG-10 low half alone", `{"a":"x\uDE00"}`, "surrogate pair"},
+		{"CFG-10 two high halves", `{"a":"\ud83d\uD83D\ude00"}`, "column 7"},
+		{"CFG-10 half a pair in a key", `{"\\\udfff":1}`, "column 5"},
 		{"CFG-10 too deep", strings.Repeat("[", 100_000), "depth"},
 	} {
 		_, err := Decode([]byte(tc.data))
@@ -203,5 +207,44 @@ func TestIgnoredKeys(t *testing.T) {
 	}
 	for _, path := range []string{`"C:a.jar"`, `"a.jar"`, `"1:/a"`, `"C:"`} {
 		refuse(t, "windows", with(t, "javaAgentJarPath", path), "javaAgentJarPath", "must be absolute")
+	}
+}
+
+func TestWholePairs(t *testing.T) {
+	c := accept(t, "linux", with(t, "filesystem.denyRead", `["\ud83d\ude00\\ud83d","\u00e9\uD7FF\ue000"]`))
+	if got := c.Filesystem.DenyRead; got[0].Path != "😀\\ud83d" || got[1].Path != "é\ud7ff\ue000" {
+		t.Errorf("CFG-10: %+v", got)
+	}
+}
+
+func TestKeptAsWritten(t *testing.T) {
+	c := accept(t, "linux", with(t, "filesystem.denyRead", `["/x/","~/y","~u/z"]`, "network.deniedDomains", `["*:22","B.com"]`,
+		"network.deniedDomainReasons", `{"B.com":"r","inert.com":"r"}`, "windows.backend", `"mxc"`))
+	if got := c.Filesystem.DenyRead; got[0].Path != "/x/" || got[1].Path != "~/y" || got[2].Path != "~u/z" {
+		t.Errorf("CFG-62, CFG-63: resolving paths is not for this package: %+v", got)
+	}
+	if got := c.Network; got.DeniedDomains[1] != "B.com" || len(got.DeniedDomainReasons) != 2 {
+		t.Errorf("CFG-31: %+v", got)
+	}
+	if c.Windows.Backend != "mxc" {
+		t.Errorf("CFG-39: a backend is refused at start, not here: %+v", c.Windows)
+	}
+}
+
+// TestEachLineStandsAlone is CFG-78 and CLI-24: a config line replaces the whole config, under the same checks.
+func TestEachLineStandsAlone(t *testing.T) {
+	accept(t, "linux", with(t, "network.strictAllowlist", "true"))
+	if c := accept(t, "linux", []byte(smallest)); c.Network.StrictAllowlist {
+		t.Error("CFG-78: a key left out kept the value of an earlier config")
+	}
+	refuse(t, "linux", with(t, "network.tlsTerminate", `{}`, "network.mitmProxy", `{"socketPath":"s","domains":["x.com"]}`),
+		"network", "mutually exclusive")
+}
+
+// TestFilesystemDefaults is FS-1.
+func TestFilesystemDefaults(t *testing.T) {
+	c := accept(t, "linux", with(t, "filesystem.unknown", "1"))
+	if f := c.Filesystem; f.Disabled || f.AllowGitConfig || len(f.AllowRead) != 0 {
+		t.Errorf("FS-1: %+v", f)
 	}
 }

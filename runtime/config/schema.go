@@ -47,7 +47,7 @@ func networkNode() node[Network] {
 		optional("socksProxyPort", func(n *Network) *int { return &n.SOCKSProxyPort }, integer(1, 65535)),
 		optional("mitmProxy", func(n *Network) **MitmProxy { return &n.MitmProxy }, present(mitmNode)),
 		optional("parentProxy", func(n *Network) *ParentProxy { return &n.ParentProxy }, section(parentProxyNode)),
-		forbidden[Network]("filterRequest", "A request filter is a function and can only be given by an embedding program; "+
+		forbidden[Network]("filterRequest", "filterRequest must be a function, which only an embedding program can give; "+
 			"remove it from the file"), // CFG-34
 		optional("allowPlaintextHeaderSet", func(n *Network) *bool { return &n.AllowPlaintextHeaderSet }, boolean()),
 		optional("refuseOpaqueTunnels", func(n *Network) *bool { return &n.RefuseOpaqueTunnels }, boolean()),

@@ -183,7 +183,7 @@ func TestPerKeyRules(t *testing.T) {
 		{"CFG-33", "network.parentProxy.http", `"ftp://x"`, "network.parentProxy.http", "Invalid url"},
 		{"CFG-33", "network.parentProxy.https", `""`, "network.parentProxy.https", "Invalid url"},
 		{"CFG-33", "network.parentProxy.noProxy", `[]`, "network.parentProxy.noProxy", "Expected string, received array"},
-		{"CFG-34, case 14", "network.filterRequest", `null`, "network.filterRequest", "embedding program"},
+		{"CFG-34, case 14", "network.filterRequest", `null`, "network.filterRequest", "filterRequest must be a function"},
 		{"CFG-34", "network.filterRequest", `"x"`, "network.filterRequest", "embedding program"},
 		{"CFG-36", "windows.proxyPortRange", `[1]`, "windows.proxyPortRange", "two ports"},
 		{"CFG-36", "windows.proxyPortRange", `[1,2,3]`, "windows.proxyPortRange", "two ports"},
