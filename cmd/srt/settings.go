@@ -88,7 +88,7 @@ func readStream(path string) (data []byte, regular bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	defer file.Close() //nolint:errcheck // Only read from: closing cannot lose anything.
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return nil, false, err
