@@ -52,3 +52,12 @@ if [ -n "$missing" ]; then
 fi
 
 id -u "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash --comment 'tests of srt' "$user"
+
+# The tests as an ordinary user need user namespaces, which some systems keep from them. Nothing is changed here: that is
+# the owner's choice.
+restricted=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
+if [ -e "$restricted" ] && [ "$(cat "$restricted")" != 0 ]; then
+    echo "this system keeps user namespaces from ordinary users, so the tests as $user cannot run; on a machine for tests:" >&2
+    echo "  sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" >&2
+    exit 1
+fi
