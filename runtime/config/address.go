@@ -10,21 +10,6 @@ import (
 // ErrInvalidAddress is the class of every error of [ParseAddressRange].
 var ErrInvalidAddress = errors.New("invalid address or CIDR range")
 
-// EntryError says why one entry of a list is invalid. errors.Is finds Kind.
-type EntryError struct {
-	Kind   error  // ErrInvalidDomain or ErrInvalidAddress
-	Entry  string // the entry as written
-	Reason string // what is wrong with it and what is expected
-}
-
-// Error returns one line: the class, the entry quoted, the reason.
-func (e *EntryError) Error() string {
-	return e.Kind.Error() + " " + quoteEntry(e.Entry) + ": " + e.Reason
-}
-
-// Unwrap returns Kind.
-func (e *EntryError) Unwrap() error { return e.Kind }
-
 // mappedBits is the length of the prefix ::ffff:0:0/96 that marks an IPv4-mapped address (RFC 4291 2.5.5.2).
 const mappedBits = 96
 

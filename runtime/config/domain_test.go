@@ -311,3 +311,14 @@ func TestParseAddressRange(t *testing.T) {
 		}
 	}
 }
+
+func TestErrorsForThePerson(t *testing.T) {
+	_, err := CanonicalHost("secret host")
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), "malformed host: it ") {
+		t.Errorf("NET-75: the error repeats the host, or says nothing: %v", err)
+	}
+	_, err = ParseDomain(strings.Repeat("ü", 10_000), hostOnly)
+	if err == nil || len(err.Error()) > 1500 || !strings.Contains(err.Error(), "(20000 bytes)") {
+		t.Errorf("a long entry is not cut: %v", err)
+	}
+}

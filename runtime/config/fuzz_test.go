@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -30,7 +32,20 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%s: a clone differs", goos)
 			}
 		}
+		checkNothingReplaced(t, data)
 	})
+}
+
+// checkNothingReplaced is CFG-10: what is read holds U+FFFD only if the file spells it.
+func checkNothingReplaced(t *testing.T, data []byte) {
+	tree, err := parseJSON(data)
+	if err != nil || bytes.Contains(data, []byte("\ufffd")) || bytes.Contains(bytes.ToLower(data), []byte(`\ufffd`)) {
+		return
+	}
+	again, err := json.Marshal(tree)
+	if err != nil || bytes.Contains(again, []byte("\ufffd")) {
+		t.Errorf("CFG-10: %q was read as %s, %v", data, again, err)
+	}
 }
 
 func checkRefusal(t *testing.T, err error) {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -149,13 +148,4 @@ func parseAtonPart(s string) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(s, base, 64)
 	return n, err == nil
-}
-
-// quoteEntry renders an entry for a message: quoted, so that control characters cannot reach a terminal.
-func quoteEntry(entry string) string {
-	const most = 120
-	if len(entry) > most {
-		return fmt.Sprintf("%s... (%d bytes)", strconv.QuoteToASCII(entry[:most]), len(entry))
-	}
-	return strconv.Quote(entry)
 }

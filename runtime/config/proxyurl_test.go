@@ -27,7 +27,7 @@ func TestParseProxyURL(t *testing.T) {
 	for _, raw := range []string{"", "proxy", "proxy:", "proxy:0", "proxy:65536", "proxy:080", "proxy:x", "ftp://proxy:1", "socks5://p:1",
 		"http://", "http:proxy:80", "http:/proxy:80", "//proxy:80", "http://:80", "http://u@:80", "http://proxy:99999", "http://proxy:",
 		"u:p@proxy:80", "proxy:80/x", "proxy:80?x", "proxy:80#x", "::1:80", "http://[fe80::1%25eth0]:80", "http://[::1", "http://a b",
-		" http://proxy:80", "http://proxy:80\n", "http://1.2.3.4.5", "http://a..b", "http://%zz", "http://a%2fb", "https//proxy:80"} {
+		" http://proxy:80", "http://proxy:80\n", "http://1.2.3.4.5", "http://a..b", "http://%zz", "http://a%2fb", "http://ü..b", "http://\u00ad:80", "https//proxy:80"} {
 		if u, err := ParseProxyURL(raw); !errors.Is(err, ErrInvalidProxyURL) {
 			t.Errorf("CFG-33: ParseProxyURL(%q) = %v, %v; want ErrInvalidProxyURL", raw, u, err)
 		}

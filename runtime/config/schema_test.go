@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"regexp"
 	"testing"
 	"time"
 )
@@ -250,6 +251,50 @@ func TestValidateBuilt(t *testing.T) {
 		var issues *Error
 		if err := c.Validate(); !errors.As(err, &issues) || len(issues.Issues) != 1 || issues.Issues[0].Path != tc.path {
 			t.Errorf("LIB-2: %v; want one issue at %s", err, tc.path)
+		}
+	}
+}
+
+// TestEveryKeyIsDocumented keeps docs/settings.md from falling behind the schema.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("testdata/full.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := parseJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{"mitmProxy": true, "socketPath": true, "domains": true, "filterRequest": true}
+	collectKeys(tree, keys)
+	if len(keys) < 75 {
+		t.Errorf("only %d keys found", len(keys))
+	}
+	for key := range keys {
+		word := regexp.MustCompile("`[^`]*\\b" + regexp.QuoteMeta(key) + "\\b[^`]*`")
+		if !word.Match(docs) {
+			t.Errorf("docs/settings.md does not mention %s", key)
+		}
+	}
+}
+
+// collectKeys adds the keys of every object of a settings file, but not those that are data.
+func collectKeys(tree any, keys map[string]bool) {
+	switch value := tree.(type) {
+	case []any:
+		for _, item := range value {
+			collectKeys(item, keys)
+		}
+	case map[string]any:
+		for key, item := range value {
+			keys[key] = true
+			if key != "deniedDomainReasons" && key != "ignoreViolations" {
+				collectKeys(item, keys)
+			}
 		}
 	}
 }
