@@ -125,6 +125,7 @@ func (x *transfer) relayResponse() (keepUp bool, err error) {
 	x.writeHead(resp, recode)
 	if framing != httphead.NoBody {
 		if err := x.relayBody(newBody(x.up.br, framing, length), recode); err != nil {
+			_ = x.bw.Flush() // what has come is the client's, although the rest will not follow
 			return false, err
 		}
 	}
