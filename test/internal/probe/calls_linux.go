@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ipcStat is IPC_STAT of shmctl(2).
+const ipcStat = 2
+
+// scratch is the address of a page of zeros that the kernel may read and write.
+func scratch() uintptr {
+	page, err := unix.MmapPtr(-1, 0, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		panic(err)
+	}
+	return uintptr(page)
+}
+
+func raw(number, a, b, c uintptr) error {
+	if _, _, errno := unix.RawSyscall(number, a, b, c); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func open(flags int, text string) func([]string) error {
+	return func(a []string) error {
+		fd, err := unix.Open(a[0], flags|unix.O_CLOEXEC, 0o644)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if text == "" {
+			return nil
+		}
+		_, err = unix.Write(fd, []byte(text))
+		return err
+	}
+}
+
+func read(path string, judge func([]byte) error) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return judge(data)
+}
+
+func contains(text string) func([]byte) error {
+	return func(data []byte) error {
+		if !bytes.Contains(data, []byte(text)) {
+			return fmt.Errorf("holds %q", data)
+		}
+		return nil
+	}
+}
+
+func size0(a []string) error {
+	info, err := os.Lstat(a[0])
+	if err == nil && info.Size() != 0 {
+		err = fmt.Errorf("%d bytes", info.Size())
+	}
+	return err
+}
+
+func empty(a []string) error {
+	entries, err := os.ReadDir(a[0])
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("holds %v", entries)
+	}
+	return err
+}
+
+// fdir0create creates a file in the directory that is standard input.
+func fdir0create(a []string) error {
+	fd, err := unix.Openat(0, a[0], unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func connect(a []string) error {
+	c, err := net.Dial("tcp", a[0])
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+func socket(a []string) error {
+	fd, err := unix.Socket(number(a[0]), number(a[1])|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func socketpair(a []string) error {
+	_, err := unix.Socketpair(number(a[0]), number(a[1])|unix.SOCK_CLOEXEC, 0)
+	return err
+}
+
+// tiocsti types a letter into the controlling terminal.
+func tiocsti([]string) error {
+	letter := scratch()
+	return raw(unix.SYS_IOCTL, 0, unix.TIOCSTI, letter)
+}
+
+func searchkey(a []string) error {
+	_, err := unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", a[0], 0)
+	return err
+}
+
+// fds wants that descriptors 3 and up are closed, but those this process opened itself.
+func fds([]string) error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + e.Name()) // the listing's own is closed by now
+		if err == nil && number(e.Name()) > 2 && !strings.HasPrefix(target, "anon_inode:[event") {
+			return fmt.Errorf("descriptor %s is %s", e.Name(), target)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+const (
+	// binaryVariable names a finished srt; without it one is built.
+	binaryVariable = "SRT_BINARY"
+	// userVariable names the ordinary user that a run as root runs every test as, too.
+	userVariable = "SRT_TEST_USER"
+	defaultUser  = "srt-test"
+)
+
+// Set once by TestMain.
+var (
+	srtPath   string // the srt under test, where every user can execute it
+	probePath string // internal/probe, likewise
+	goTool    string // the go command of this toolchain
+	accounts  []account
+)
+
+// account is who runs srt in a test.
+type account struct {
+	name     string // of the subtest: "root" or "user"
+	uid, gid int
+}
+
+func (a account) root() bool { return a.uid == 0 }
+
+func TestMain(m *testing.M) {
+	code, err := prepareAndRun(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func prepareAndRun(m *testing.M) (int, error) {
+	var err error
+	if accounts, err = findAccounts(); err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "srt-test-bin-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return 0, err
+	}
+	if goTool, err = exec.LookPath("go"); err != nil {
+		return 0, err
+	}
+	if err := installBinaries(dir); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// installBinaries puts srt and the probe into dir.
+func installBinaries(dir string) error {
+	srtPath, probePath = filepath.Join(dir, "srt"), filepath.Join(dir, "probe")
+	if given := os.Getenv(binaryVariable); given != "" {
+		data, err := os.ReadFile(given)
+		if err != nil {
+			return fmt.Errorf("%s: %w", binaryVariable, err)
+		}
+		if err := os.WriteFile(srtPath, data, 0o755); err != nil {
+			return err
+		}
+	} else if err := build(srtPath, "github.com/srt-sandbox/srt/cmd/srt"); err != nil {
+		return err
+	}
+	return build(probePath, "./internal/probe")
+}
+
+// build makes a static program that needs nothing of its surroundings.
+func build(out, pkg string) error {
+	cmd := exec.Command(goTool, "build", "-o", out, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, text)
+	}
+	return os.Chmod(out, 0o755)
+}
+
+// findAccounts are root and the ordinary user for root, and just the current user for anybody else.
+func findAccounts() ([]account, error) {
+	if uid := os.Getuid(); uid != 0 {
+		return []account{{"user", uid, os.Getgid()}}, nil
+	}
+	name := os.Getenv(userVariable)
+	if name == "" {
+		name = defaultUser
+	}
+	u, err := user.Lookup(name)
+	var unknown user.UnknownUserError
+	if errors.As(err, &unknown) {
+		if text, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash", name).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("the ordinary user %s cannot be made: %w\n%s", name, err, text)
+		}
+		u, err = user.Lookup(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, err
+	}
+	if uid == 0 {
+		return nil, fmt.Errorf("%s=%s is root; an ordinary user is needed", userVariable, name)
+	}
+	return []account{{"root", 0, 0}, {"user", uid, gid}}, nil
+}
