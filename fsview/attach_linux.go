@@ -167,41 +167,44 @@ func (c *compiler) privateDev() {
 	c.quiet("/dev", dev, attrReadOnly)
 	c.put("/dev", dev, c.open("/dev"))
 	for i, n := range devNodes {
-		c.put("/dev/"+n.name, c.devices[i], c.open("/dev/"+n.name))
+		c.putOwn("/dev/"+n.name, c.devices[i])
 	}
 	options := [][2]string{{"mode", "0620"}, {"ptmxmode", "0666"}}
 	if c.opts.TTYGroup {
 		options = append(options, [2]string{"gid", "5"})
 	}
-	c.put("/dev/pts", c.newFilesystem("devpts", "/dev/pts", options, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC), c.open("/dev/pts"))
-	c.put("/dev/shm", c.yardTree("shm"), c.open("/dev/shm"))
+	c.putOwn("/dev/pts", c.newFilesystem("devpts", "/dev/pts", options, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC))
+	c.putOwn("/dev/shm", c.yardTree("shm"))
 }
 
 // freshProc puts the new pid namespace's /proc over the yard.
 func (c *compiler) freshProc() { c.put("/proc", c.proc, c.open("/proc")) }
 
-// protectKernelPaths applies the table of system.go. What this kernel does not have is passed over.
+// protectKernelPaths applies the table of system.go. What this kernel does not have is passed over: the host's own /proc
+// and /sys tell, so that nothing is tried for it. These trees are the kernel's: no path in them can be swapped.
 func (c *compiler) protectKernelPaths() {
 	for _, k := range kernelPaths {
-		fd := c.open(k.path)
-		c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
+		if c.opts.Lacks != nil && c.opts.Lacks(k.path) {
+			continue
+		}
 		var tree ns.Slot
 		switch {
 		case k.how == readOnly:
-			tree = c.copyTree(k.path, fd)
-			c.p.OnlyIf(fd)
+			tree = c.p.Call("copy the mount at", k.path, unix.SYS_OPEN_TREE, ns.Int(unix.AT_FDCWD), c.p.Str(k.path),
+				ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW|unix.AT_RECURSIVE))
+			c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
 			c.quiet(k.path, tree, attrReadOnly)
+			c.p.OnlyIf(tree)
 		case k.dir:
 			tree = c.emptyTree(k.path)
 		default:
 			tree = c.maskTree(k.path)
 		}
-		c.p.OnlyIf(fd)
-		c.p.Call("mount on", k.path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), fd.Arg(), c.p.Str(""),
-			ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
-		c.p.OnlyIf(fd)
+		c.p.Call("mount on", k.path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), ns.Int(unix.AT_FDCWD), c.p.Str(k.path),
+			ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
+		c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
+		c.p.OnlyIf(tree)
 		c.p.Close(tree)
-		c.p.Close(fd)
 	}
 	// Where the root is writable this is what keeps /sys read-only; it is no mount of its own where it has nothing.
 	c.setAttr("make read-only", "/sys", ns.Int(unix.AT_FDCWD), "/sys", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: attrReadOnly})

@@ -19,6 +19,8 @@ type CompileOptions struct {
 	NestedNamespaces bool
 	// TTYGroup tells that group 5 is mapped, so that terminals get it as on the host.
 	TTYGroup bool
+	// Lacks tells that a path of the kernel's own file systems does not exist on this kernel. Nil: unknown.
+	Lacks func(path string) bool
 }
 
 // MinLandlockABI is the version that brought renames between directories (Linux 5.19); without it every one is EXDEV.
@@ -243,7 +245,12 @@ func (c *compiler) makeDir(name string, mode int) {
 }
 
 func (c *compiler) makeFile(name string, mode int) {
-	fd := c.p.Call("make the file", name, syscall.SYS_OPENAT, c.yard.Arg(), c.p.Str(name),
-		ns.Int(unix.O_CREAT|unix.O_EXCL|unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW), ns.Int(mode))
-	c.p.Close(fd)
+	c.p.Call("make the file", name, syscall.SYS_MKNODAT, c.yard.Arg(), c.p.Str(name), ns.Int(unix.S_IFREG|mode), ns.Int(0))
+}
+
+// putOwn attaches a detached mount to a place in a tree that was made here, where nobody else can have changed it.
+func (c *compiler) putOwn(path string, tree ns.Slot) {
+	c.p.Call("mount on", path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), ns.Int(unix.AT_FDCWD), c.p.Str(path),
+		ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	c.p.Close(tree)
 }

@@ -127,7 +127,7 @@ func closeFrom(first uintptr) uintptr {
 func runProgram(c *child) (failed, errno uintptr) {
 	for i := range c.nsteps {
 		s := (*step)(unsafe.Add(unsafe.Pointer(c.steps), uintptr(i)*unsafe.Sizeof(step{})))
-		if s.cond != 0 && *slot(c, s.cond) == none {
+		if s.cond != 0 && (*slot(c, s.cond) == none) != s.unless {
 			continue
 		}
 		if errno := runStep(c, s); errno != 0 {
@@ -209,12 +209,15 @@ func becomeInit(c *child) (step, errno uintptr) {
 	if _, errno = send(c); errno != 0 {
 		return fixedReady, errno
 	}
-	if c.main, errno = sys(syscall.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); errno != 0 {
+	// The command shares this memory until it executes a program, which saves copying it a second time.
+	pid, errno := vfork(syscall.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD))
+	if errno != 0 {
 		return fixedFork, errno
 	}
-	if c.main == 0 {
+	if pid == 0 {
 		becomeCommand(c)
 	}
+	c.main = pid
 	c.target = -c.main
 	if c.session == SessionShared {
 		c.target = c.main

@@ -50,8 +50,6 @@ type Config struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Files that Setup sends with SendFile arrive in Process.Files at the index given there.
-
 // Status is how a command ended.
 type Status struct {
 	// Code is the exit status: 0 to 255, 128+n for a command that signal n ended.

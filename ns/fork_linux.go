@@ -14,3 +14,9 @@ func afterFork()
 
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
+
+// vfork is clone(2) with flags that hold CLONE_VM and CLONE_VFORK. The caller's process continues once the child has
+// executed a program or ended; until then the child must not return from the function that called vfork.
+//
+//go:noescape
+func vfork(trap, flags uintptr) (pid, errno uintptr)

@@ -14,23 +14,24 @@ func (p *Program) AwaitGo() {
 	p.Expect("wait for the identity maps", "", addr, 0, 1<<32-1, msgGo, syscall.ESHUTDOWN)
 }
 
-// SendFile appends the hand-over of descriptor s to the host side, where it becomes Process.Files[index] (unix(7),
-// SCM_RIGHTS). The child's own copy stays open until the program closes it or ends.
-func (p *Program) SendFile(index int, subject string, s Slot) {
+// SendFiles appends the hand-over of descriptors to the host side, where they become Process.Files[first] and the
+// following (unix(7), SCM_RIGHTS). The child's own copies stay open until the program closes them or ends. Every slot
+// must hold a descriptor when the step is reached; OnlyIf and Unless apply to the whole step.
+func (p *Program) SendFiles(first int, subject string, slots ...Slot) {
 	body, bytes := p.Buffer(msgSize)
-	copy(bytes, message{msgFile, uint32(index)}.encode())
+	copy(bytes, message{msgFile, uint32(first)}.encode())
 	iov := &unix.Iovec{Len: msgSize}
 	setBase(&iov.Base, body)
-	control, cb := p.Buffer(unix.CmsgSpace(4))
-	copy(cb, unix.UnixRights(0))
+	control, cb := p.Buffer(unix.CmsgSpace(4 * len(slots)))
+	copy(cb, unix.UnixRights(make([]int, len(slots))...))
 	hdr := &unix.Msghdr{Iov: iov, Iovlen: 1}
 	setBase(&hdr.Control, control)
 	hdr.SetControllen(len(cb))
 	p.keep = append(p.keep, iov)
-	p.Store(control, unix.CmsgLen(0), s)
-	p.OnlyIf(s)
-	p.Call("hand over a descriptor", subject, syscall.SYS_SENDMSG, Int(ctlFD), Pointer(p, hdr), Int(unix.MSG_NOSIGNAL))
-	p.OnlyIf(s)
+	for i, s := range slots {
+		p.Store(control, unix.CmsgLen(4*i), s)
+	}
+	p.Call("hand over descriptors of", subject, syscall.SYS_SENDMSG, Int(ctlFD), Pointer(p, hdr), Int(unix.MSG_NOSIGNAL))
 }
 
 func setBase(dst **byte, a Arg) { *dst = (*byte)(pointer(a.value)) }

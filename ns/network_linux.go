@@ -22,16 +22,39 @@ func (p *Program) LoopbackUp() {
 	p.Close(s)
 }
 
-// Listen appends a TCP listener on a loopback address of the new network namespace, which the host side receives as
-// Process.Files[index]: a socket stays in the namespace it was made in, whoever holds it. Where the kernel has no IPv6
-// an IPv6 listener is left out.
-func (p *Program) Listen(index int, addr netip.AddrPort) {
+// Listen appends TCP listeners on ports of both loopback addresses of the new network namespace. The host side receives
+// those of 127.0.0.1 as the first Process.Files from index first on, then those of ::1: a socket stays in the namespace
+// it was made in, whoever holds it. Where the kernel has no IPv6 the second half is left out.
+func (p *Program) Listen(first int, ports ...uint16) {
+	const subject = "the proxy listeners"
+	var v4, v6 []Slot
+	var last Slot
+	for _, port := range ports {
+		s, _ := p.listener(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port))
+		v4 = append(v4, s)
+	}
+	for _, port := range ports {
+		var s Slot
+		s, last = p.listener(netip.AddrPortFrom(netip.IPv6Loopback(), port))
+		v6 = append(v6, s)
+	}
+	p.SendFiles(first, subject, append(v4, v6...)...)
+	p.OnlyIf(last)
+	p.SendFiles(first, subject, v4...)
+	p.Unless(last)
+	for _, s := range append(v4, v6...) {
+		p.Close(s)
+	}
+}
+
+// listener appends one listener. bound holds a result if there is one at the end.
+func (p *Program) listener(addr netip.AddrPort) (s, bound Slot) {
 	subject := addr.String()
 	family, size := unix.AF_INET, unix.SizeofSockaddrInet4
 	if addr.Addr().Is6() {
 		family, size = unix.AF_INET6, unix.SizeofSockaddrInet6
 	}
-	s := p.Call("make a listener on", subject, syscall.SYS_SOCKET, Int(family), Int(unix.SOCK_STREAM|unix.SOCK_CLOEXEC), Int(0))
+	s = p.Call("make a listener on", subject, syscall.SYS_SOCKET, Int(family), Int(unix.SOCK_STREAM|unix.SOCK_CLOEXEC), Int(0))
 	sa, b := p.Buffer(size)
 	binary.NativeEndian.PutUint16(b, uint16(family))
 	binary.BigEndian.PutUint16(b[2:], addr.Port())
@@ -45,14 +68,12 @@ func (p *Program) Listen(index int, addr netip.AddrPort) {
 	} else {
 		copy(b[4:], addr.Addr().AsSlice())
 	}
-	bound := p.Call("bind a listener to", subject, syscall.SYS_BIND, s.Arg(), sa, Int(size))
+	bound = p.Call("bind a listener to", subject, syscall.SYS_BIND, s.Arg(), sa, Int(size))
 	p.OnlyIf(s)
 	if family == unix.AF_INET6 {
 		p.Tolerate(unix.EADDRNOTAVAIL)
 	}
 	p.Call("listen on", subject, syscall.SYS_LISTEN, s.Arg(), Int(backlog))
 	p.OnlyIf(bound)
-	p.SendFile(index, subject, s)
-	p.OnlyIf(bound)
-	p.Close(s)
+	return s, bound
 }

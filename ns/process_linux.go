@@ -2,6 +2,7 @@ package ns
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -38,7 +39,7 @@ func (p *Process) awaitReady() error {
 		mapErr = p.send(message{msgGo})
 	}
 	for {
-		m, fd, err := p.receive()
+		m, fds, err := p.receive()
 		switch {
 		case err != nil && mapErr != nil:
 			return mapErr
@@ -47,10 +48,7 @@ func (p *Process) awaitReady() error {
 		case m[0] == msgReady:
 			return nil
 		case m[0] == msgFile:
-			for len(p.Files) <= int(m[1]) {
-				p.Files = append(p.Files, nil)
-			}
-			p.Files[m[1]] = os.NewFile(uintptr(fd), "from sandbox")
+			p.store(int(m[1]), fds)
 		case m[0] == msgFailed && mapErr != nil:
 			return mapErr
 		case m[0] == msgFailed:
@@ -67,9 +65,22 @@ func (p *Process) send(m message) error {
 	return os.NewSyscallError("send to the sandbox", err)
 }
 
+// store takes ownership of received descriptors.
+func (p *Process) store(first int, fds []int) {
+	for i, fd := range fds {
+		for len(p.Files) <= first+i {
+			p.Files = append(p.Files, nil)
+		}
+		p.Files[first+i] = os.NewFile(uintptr(fd), "from sandbox")
+	}
+}
+
+// maxFiles is how many descriptors one message may carry.
+const maxFiles = 16
+
 // receive waits for one message. It reports ErrHostGone at end of file.
-func (p *Process) receive() (m message, fd int, err error) {
-	buf, oob := make([]byte, msgSize), make([]byte, unix.CmsgSpace(4))
+func (p *Process) receive() (m message, fds []int, err error) {
+	buf, oob := make([]byte, msgSize), make([]byte, unix.CmsgSpace(4*maxFiles))
 	var n, oobn int
 	for {
 		n, oobn, _, _, err = unix.Recvmsg(int(p.ctl.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
@@ -78,21 +89,21 @@ func (p *Process) receive() (m message, fd int, err error) {
 		}
 	}
 	if err != nil {
-		return m, -1, os.NewSyscallError("receive from the sandbox", err)
+		return m, nil, os.NewSyscallError("receive from the sandbox", err)
 	}
 	m, ok := decodeMessage(buf[:n])
 	if !ok {
-		return m, -1, ErrHostGone
+		return m, nil, ErrHostGone
 	}
-	fd = -1
-	if oobn > 0 {
-		if msgs, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil && len(msgs) == 1 {
-			if fds, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
-				fd = fds[0]
-			}
-		}
+	if oobn == 0 {
+		return m, nil, nil
 	}
-	return m, fd, nil
+	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(msgs) != 1 {
+		return m, nil, fmt.Errorf("receive descriptors from the sandbox: %d control messages: %w", len(msgs), err)
+	}
+	fds, err = unix.ParseUnixRights(&msgs[0])
+	return m, fds, os.NewSyscallError("receive descriptors from the sandbox", err)
 }
 
 // failure turns a report into an error.

@@ -34,13 +34,14 @@ const (
 )
 
 // step is one instruction. An argument is the constant args[i], or the value of result slot from[i]-1 when that is not
-// zero. The step is left out when the slot cond-1 holds no result.
+// zero. The step is left out when the slot cond-1 holds no result, or, with unless, when it holds one.
 type step struct {
 	trap      uintptr
 	args      [6]uintptr
 	from      [6]uint16
 	out, cond uint16
 	kind      kind
+	unless    bool
 	tolerate  [3]uint16
 }
 
@@ -135,6 +136,12 @@ func (p *Program) Tolerate(errnos ...syscall.Errno) {
 
 // OnlyIf leaves the last step out when slot s holds no result.
 func (p *Program) OnlyIf(s Slot) { p.steps[len(p.steps)-1].cond = uint16(s) }
+
+// Unless leaves the last step out when slot s holds a result.
+func (p *Program) Unless(s Slot) {
+	last := &p.steps[len(p.steps)-1]
+	last.cond, last.unless = uint16(s), true
+}
 
 // Store appends a step that writes the 32 low bits of a slot to prepared memory at dst plus off bytes.
 func (p *Program) Store(dst Arg, off int, s Slot) {

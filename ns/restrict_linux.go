@@ -126,7 +126,7 @@ func (p *Program) Reopen(s Stream) {
 	}
 	p.Call("replace the standard stream at", subject, unix.SYS_DUP3, fd.Arg(), Int(s.FD), Int(0))
 	if s.Index >= 0 {
-		p.SendFile(s.Index, subject, fd)
+		p.SendFiles(s.Index, subject, fd)
 	}
 	p.Close(fd)
 }

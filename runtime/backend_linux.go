@@ -84,7 +84,7 @@ func (p *linuxProcess) begin() error {
 // serve hands the listeners that the sandbox made to the session's proxies.
 func (p *linuxProcess) serve() error {
 	s := p.launch.cmd.sandbox
-	for i := range listeners {
+	for i := range maxListeners {
 		if i >= len(p.process.Files) || p.process.Files[i] == nil {
 			continue
 		}

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"fmt"
+
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/seccomp"
 )
@@ -42,8 +44,8 @@ func (c *Cmd) explain() (*Explanation, error) {
 			e.Filters = append(e.Filters, PlannedCall{r.Filter, r.Syscall, r.Condition, r.Action, r.Why})
 		}
 	}
-	for _, a := range listeners {
-		e.Network.Proxies = append(e.Network.Proxies, a.String())
+	for _, port := range []int{httpPort, socksPort} {
+		e.Network.Proxies = append(e.Network.Proxies, fmt.Sprintf("localhost:%d", port))
 	}
 	return e, nil
 }

@@ -151,3 +151,9 @@ func unescapeMount(s string) string {
 	}
 	return b.String()
 }
+
+// lacks tells that the kernel has no such path. Only a clear answer counts.
+func lacks(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == unix.ENOENT
+}

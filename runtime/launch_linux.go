@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -17,17 +16,15 @@ import (
 	"github.com/srt-sandbox/srt/seccomp"
 )
 
-// The ports of the two proxies inside a sandbox (NET-3).
+// The ports of the two proxies inside a sandbox (NET-3), on both loopback addresses. Each accepts either protocol. The
+// listeners are made inside the network namespace, before the command exists (NET-4).
 const (
 	httpPort  = 3128
 	socksPort = 1080
 )
 
-// listeners are made inside the network namespace, before the command exists (NET-4). Each accepts either protocol.
-var listeners = [...]netip.AddrPort{
-	netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), httpPort), netip.AddrPortFrom(netip.IPv6Loopback(), httpPort),
-	netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), socksPort), netip.AddrPortFrom(netip.IPv6Loopback(), socksPort),
-}
+// maxListeners is how many ns.Program.Listen sends.
+const maxListeners = 4
 
 // rootKeeps are the capabilities that a command of root keeps, valid in the sandbox's own user namespace alone (design
 // section 4). What holds the policy are mounts, Landlock and filters, none of which these can change.
@@ -205,15 +202,13 @@ func (l *launch) program() (*ns.Program, error) {
 	p := &ns.Program{}
 	umask := p.ClearUmask()
 	p.LoopbackUp()
-	for i, addr := range listeners {
-		p.Listen(i, addr)
-	}
+	p.Listen(0, httpPort, socksPort)
 	p.AwaitGo()
 	if !l.cfg.AllowNestedUserNamespaces {
 		p.ForbidUserNamespaces()
 	}
 	opts := fsview.CompileOptions{LandlockABI: l.host.landlockABI, NestedNamespaces: l.cfg.AllowNestedUserNamespaces,
-		TTYGroup: l.host.mapsAll}
+		TTYGroup: l.host.mapsAll, Lacks: lacks}
 	if err := l.plan.Compile(p, opts); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // streamIndex is where a re-opened standard stream arrives in ns.Process.Files, after the listeners.
-const streamIndex = len(listeners)
+const streamIndex = maxListeners
 
 // chooseStreams decides which standard streams the sandbox opens again through its own view (FS-46). A descriptor of the
 // caller's belongs to the host's mounts: through one of a directory everything beneath it can be reached, and through
