@@ -1,0 +1,111 @@
+package relay
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// ioCounters returns what read(2) and write(2) have moved in this process so far: rchar and wchar of proc_pid_io(5).
+// splice(2) is not counted there.
+func ioCounters(t *testing.T) (read, written int64) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(string(b), "rchar: %d\nwchar: %d\n", &read, &written); err != nil {
+		t.Fatalf("%q: %v", b, err)
+	}
+	return read, written
+}
+
+// TestBulkIsSpliced moves bytes between two ends of this process. Each end counts them once; were the tunnel to copy
+// them, they would be counted twice.
+func TestBulkIsSpliced(t *testing.T) {
+	const size = 256 << 20
+	for _, first := range kinds {
+		client, server, done := joined(t, first, "tcp", Tunnel{})
+		read, written := ioCounters(t)
+		go func() {
+			_, _ = io.CopyN(client, zeros{}, size)
+			_ = CloseWrite(client)
+		}()
+		n, err := io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{server}, make([]byte, 1<<20))
+		if n != size || err != nil {
+			t.Fatal(n, err)
+		}
+		readAfter, writtenAfter := ioCounters(t)
+		// What comes in small pieces is copied on purpose, which may be some of it.
+		if r, w := readAfter-read, writtenAfter-written; r > size+size/2 || w > size+size/2 || r < size || w < size {
+			t.Errorf("%s to tcp: read %d, wrote %d for %d bytes", first, r, w, size)
+		}
+		_ = CloseWrite(server)
+		<-done
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// onlyReader and onlyWriter keep package io from finding a way round read(2).
+type onlyReader struct{ io.Reader }
+type onlyWriter struct{ io.Writer }
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// TestIdleTunnelsHoldNothing: a silent tunnel holds its two sockets and no pipe, before and after traffic.
+func TestIdleTunnelsHoldNothing(t *testing.T) {
+	client, server, done := joined(t, "tcp", "tcp", Tunnel{})
+	before := descriptors(t)
+	go func() { _, _ = io.CopyN(client, zeros{}, 8<<20) }()
+	if _, err := io.CopyN(io.Discard, server, 8<<20); err != nil {
+		t.Fatal(err)
+	}
+	// Pipes that were used wait in a pool of package poll, at most one for each running thread, until the next collection.
+	if !settles(func() bool { return pipesInUse(t) == 0 }) {
+		t.Errorf("descriptors: %d before, %d after", before, descriptors(t))
+	}
+	client.Close()
+	server.Close()
+	<-done
+}
+
+// pipesInUse counts goroutines inside splice.
+func pipesInUse(t *testing.T) int {
+	t.Helper()
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return strings.Count(string(stacks), "poll.Splice(")
+}
+
+func TestQuiet(t *testing.T) {
+	a, b := connPair(t, "tcp")
+	if !Quiet(a) || Quiet(wrapped{a.(*net.TCPConn)}) {
+		t.Error("idle")
+	}
+	_, _ = b.Write([]byte("x"))
+	if !settles(func() bool { return !Quiet(a) }) {
+		t.Error("with a byte waiting")
+	}
+	_, _ = a.Read(make([]byte, 1))
+	if !Quiet(a) {
+		t.Error("after it was read")
+	}
+	b.Close()
+	if !settles(func() bool { return !Quiet(a) }) {
+		t.Error("after the peer closed")
+	}
+}
