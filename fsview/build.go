@@ -42,7 +42,7 @@ func Build(t Tree, in Input) (*Plan, error) {
 	}
 	hint := len(rules.DenyRead) + len(rules.DenyWrite) + len(rules.AllowRead) + len(rules.AllowWrite) +
 		len(rules.CredentialDeny)
-	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{}}
+	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8)}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
 	steps := []func() error{b.collect, b.spreadRoot, b.searchMandatory, b.settleLinks, b.settleAbsent, b.emit, b.tell,
 		b.chooseDir, b.checkSize}

@@ -37,11 +37,25 @@ func (b *builder) searchMandatory() error {
 		s.seen = make(map[string]int)
 	}
 	for _, dir := range starts {
-		if err := s.list(dir, 0, plain); err != nil {
+		if err := s.start(dir); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// start searches from dir, which may itself be a directory whose names count.
+func (s *search) start(dir string) error {
+	as := plain
+	switch name := path.Base(dir); {
+	case isFold(name, ".claude"):
+		as = claude
+	case isFold(name, ".git"):
+		if err := s.gitDir(dir, 0, false); err != nil {
+			return err
+		}
+	}
+	return s.list(dir, 0, as)
 }
 
 // searchStarts are the directories where every name counts, deduplicated. They are writable by the lists, so that a
@@ -114,7 +128,7 @@ type found struct {
 func (s *search) list(dir string, level int, as role) error {
 	left := s.depth - level
 	if s.seen != nil {
-		if level > 0 && s.seen[dir] >= left {
+		if as == plain && level > 0 && s.seen[dir] >= left {
 			return nil
 		}
 		s.seen[dir] = left
@@ -130,7 +144,7 @@ func (s *search) list(dir string, level int, as role) error {
 		if dir == "/" && (e.Name == "proc" || e.Name == "dev" || e.Name == "sys") {
 			continue
 		}
-		if e.Name[0] == '.' {
+		if e.Name[0] == '.' && level < s.depth {
 			if done, err := s.dotted(dir, e, level, dirsCount); done || err != nil {
 				if err != nil {
 					return err

@@ -131,7 +131,7 @@ func (r *resolver) walk(cur string, rest []string, followLast bool) location {
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 		case len(rest) > 0 && !info.IsDir() && !onlyDots(rest):
-			loc.path, loc.file = path.Join(append([]string{next}, rest...)...), next
+			loc.path, loc.file = withTail(next, rest), next
 			return loc
 		default:
 			cur = next
@@ -148,7 +148,7 @@ func (r *resolver) walk(cur string, rest []string, followLast bool) location {
 
 // stop ends a walk at name in cur, where the tree answered err.
 func (r *resolver) stop(loc location, cur, name string, rest []string, err error) location {
-	loc.path = path.Join(append([]string{cur, name}, rest...)...)
+	loc.path = withTail(join(cur, name), rest)
 	if absent(err) {
 		loc.parent, loc.impossible = cur, len(name) > maxName
 		return loc
@@ -160,6 +160,17 @@ func (r *resolver) stop(loc location, cur, name string, rest []string, err error
 func (r *resolver) looped(loc location, at, cur string) location {
 	loc.path, loc.parent, loc.loop, loc.blocked = at, cur, true, nil
 	return loc
+}
+
+// withTail appends the names that were not reached. A tail that goes up again, which only a link target can have, is
+// left out: without the missing name it leads nowhere.
+func withTail(at string, rest []string) string {
+	for _, name := range rest {
+		if name == ".." {
+			return at
+		}
+	}
+	return path.Join(append([]string{at}, rest...)...)
 }
 
 // onlyDots reports whether rest names nothing further, as the tail of a link target with a trailing slash does.

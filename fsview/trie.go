@@ -100,11 +100,6 @@ func (s state) enter(n *node) state {
 		s.root = nil
 	}
 	switch {
-	case n.keep != nil:
-		if s.hidden || n.hide != nil || n.hard != nil {
-			s.deny = n.keep // what srt re-opens for itself is never writable
-		}
-		s.hidden = false
 	case s.hard:
 	case n.hard != nil:
 		s.hidden, s.hard, s.owner = true, true, n.hard
@@ -116,6 +111,9 @@ func (s state) enter(n *node) state {
 		s.hidden, s.owner = true, n.hide
 	case n.allow != nil || n.reopens():
 		s.hidden, s.owner = false, nil
+	}
+	if s.hidden && n.keep != nil {
+		s.hidden, s.deny = false, n.keep // what srt re-opens for itself is never writable (FS-23)
 	}
 	return s
 }

@@ -1,0 +1,176 @@
+package fsview
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// choices reads decisions from fuzzed bytes; past their end every answer is 0.
+type choices struct{ data []byte }
+
+func (c *choices) next(n int) int {
+	if len(c.data) == 0 {
+		return 0
+	}
+	v := int(c.data[0]) % n
+	c.data = c.data[1:]
+	return v
+}
+
+// sceneCount is how many scenes TestBuildScenes goes through.
+var sceneCount = 3000
+
+var fuzzNames = strings.Fields("a b c x .git HEAD hooks config .bashrc .vscode .claude agents node_modules .GIT")
+
+// scene makes a small tree and an input from fuzzed bytes.
+func scene(t testing.TB, data []byte) (*fakeTree, Input) {
+	c := &choices{data}
+	tree := newFakeTree(t, "d /h;d /w")
+	dirs, all := []string{"/", "/h", "/w"}, []string{"/", "/h", "/w"}
+	for range 3 + c.next(14) {
+		p := join(dirs[c.next(len(dirs))], fuzzNames[c.next(len(fuzzNames))])
+		if tree.objects[p] != nil {
+			continue
+		}
+		o := tree.add(p, "ddfl"[c.next(4)])
+		if o.kind == 'l' {
+			o.target = all[c.next(len(all))]
+			switch c.next(3) {
+			case 1:
+				o.target = "../" + fuzzNames[c.next(len(fuzzNames))]
+			case 2:
+				o.target = fuzzNames[c.next(len(fuzzNames))] + "/../" + fuzzNames[c.next(4)]
+			}
+		}
+		if o.kind == 'd' {
+			dirs = append(dirs, p)
+		}
+		all = append(all, p)
+	}
+	in := Input{Cwd: dirs[c.next(len(dirs))], Home: dirs[c.next(len(dirs))], UID: 1000 * c.next(2), MandatoryDepth: 1 + c.next(4),
+		AllowGitConfig: c.next(4) == 3}
+	tree.uid = in.UID
+	lists := []*[]policy.PathRule{&in.Rules.DenyRead, &in.Rules.AllowRead, &in.Rules.AllowWrite, &in.Rules.DenyWrite,
+		&in.Rules.AllowWrite, &in.Rules.DenyRead, &in.Rules.AllowRead, &in.Rules.CredentialDeny}
+	for i := range 1 + c.next(9) {
+		p := all[c.next(len(all))]
+		if c.next(4) == 3 {
+			p = join(p, fuzzNames[c.next(len(fuzzNames))])
+		}
+		switch list := c.next(len(lists) + 2); list {
+		case len(lists):
+			in.OwnFiles = append(in.OwnFiles, p)
+		case len(lists) + 1:
+			in.Keep = append(in.Keep, p)
+		default:
+			*lists[list] = append(*lists[list], policy.PathRule{Entry: p, Key: fmt.Sprint("list.", list, ".", i), Path: p})
+		}
+	}
+	return tree, in
+}
+
+// describe writes a scene for the person who has to find the fault.
+func describe(tree *fakeTree, in Input) string {
+	var b strings.Builder
+	for _, p := range tree.paths() {
+		fmt.Fprintf(&b, "%c %s %s\n", tree.objects[p].kind, p, tree.objects[p].target)
+	}
+	for name, list := range map[string][]policy.PathRule{"dR": in.Rules.DenyRead, "aR": in.Rules.AllowRead,
+		"aW": in.Rules.AllowWrite, "dW": in.Rules.DenyWrite, "cred": in.Rules.CredentialDeny} {
+		for _, r := range list {
+			fmt.Fprintf(&b, "%s=%s ", name, r.Path)
+		}
+	}
+	fmt.Fprintf(&b, "own %q keep %q cwd=%s home=%s depth=%d uid=%d", in.OwnFiles, in.Keep, in.Cwd, in.Home, in.MandatoryDepth, in.UID)
+	return b.String()
+}
+
+// FuzzBuild executes random plans and compares what every path shows with the plain statement of FS-22 and FS-26.
+func FuzzBuild(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) { checkScene(t, data) })
+}
+
+// TestBuildScenes is FuzzBuild over a fixed series of scenes, all of full length, which fuzzing is slow to reach.
+func TestBuildScenes(t *testing.T) {
+	series := rand.NewChaCha8([32]byte{'f', 's', 2})
+	data := make([]byte, 200)
+	planned, steps := 0, 0
+	for range sceneCount {
+		series.Read(data)
+		if plan := checkScene(t, data); plan != nil {
+			planned++
+			steps += len(plan.Steps)
+		}
+	}
+	if planned < sceneCount/10 || steps < planned {
+		t.Errorf("%d scenes gave %d plans with %d steps: the generator makes too little", sceneCount, planned, steps)
+	}
+}
+
+// checkScene makes one scene and its plan, and fails t unless they agree with the statement. It gives nil when the
+// scene has a deny that cannot be honoured.
+func checkScene(t *testing.T, data []byte) *Plan {
+	t.Helper()
+	tree, in := scene(t, data)
+	plan, err := Build(tree, in)
+	if err != nil {
+		var ee *EntryError
+		if !errors.As(err, &ee) || !errors.Is(err, ErrAbsent) {
+			t.Fatalf("%v\n%s", err, describe(tree, in))
+		}
+		text := strings.Split(ee.Entry, `"`)[1]
+		if loc, _, ok := tree.real(text); ok {
+			t.Fatalf("%v, but it is there as %s\n%s", err, loc, describe(tree, in))
+		}
+		return nil
+	}
+	v, err := apply(tree, plan)
+	if err == nil {
+		err = v.checkPinned()
+	}
+	if err == nil {
+		err = compare(v, stateOf(tree, in))
+	}
+	if err == nil && plan.Dir != "/" && v.at(plan.Dir).kind != real {
+		err = fmt.Errorf("the command starts in %s, which is hidden", plan.Dir)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s\nplan:\n%s", err, describe(tree, in), listing(plan))
+	}
+	return plan
+}
+
+// compare asks both sides about every path.
+func compare(v *view, s *statement) error {
+	for _, p := range v.tree.paths() {
+		got, want := v.at(p), p
+		switch {
+		case s.hidden(p) && slices.Contains(s.linkAllow, p):
+			want = s.linkTarget(p)
+		case s.hidden(p):
+			want = ""
+		}
+		switch {
+		case want == "" && got.kind == real:
+			return fmt.Errorf("%s shows %s, must be hidden", p, got.source)
+		case want != "" && (got.kind != real || got.source != want):
+			return fmt.Errorf("%s shows %q (kind %d), want %s", p, got.source, got.kind, want)
+		case want == p && got.writable != s.writable(p):
+			return fmt.Errorf("%s is writable: %v, want %v", p, got.writable, s.writable(p))
+		case want != "" && want != p && got.writable:
+			return fmt.Errorf("%s is writable through a re-allowed link", p)
+		}
+	}
+	for _, link := range s.held {
+		if v.tree.objects[link].kind == 'l' && v.movable(link) {
+			return fmt.Errorf("the link %s leads to a protected path and can be replaced", link)
+		}
+	}
+	return nil
+}
