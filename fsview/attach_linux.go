@@ -2,6 +2,7 @@ package fsview
 
 import (
 	"io/fs"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -43,7 +44,12 @@ func typeBits(t fs.FileMode) uint32 {
 func (c *compiler) attach(s Step) {
 	switch s.Kind {
 	case Writable:
-		c.put(s.Path, c.clone[s.Path], c.place[s.Path])
+		place := c.place[s.Path]
+		if c.covered(s.Path) {
+			c.p.Close(place)
+			place = c.placeOf(s)
+		}
+		c.put(s.Path, c.clone[s.Path], place)
 	case ReadOnly:
 		fd := c.placeOf(s)
 		tree := c.copyTree(s.Path, fd)
@@ -64,6 +70,17 @@ func (c *compiler) attach(s Step) {
 		c.makePlace(s)
 		c.put(s.Path, c.clone[s.Path], c.open(s.Path))
 	}
+}
+
+// covered tells that a path lies in a tree that another step has shown again inside a hidden directory. What is mounted
+// at its place in the tree beneath would not be seen (FS-27).
+func (c *compiler) covered(path string) bool {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if _, ok := c.clone[dir]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // attachLate appends a step beneath /proc, /dev or /sys, whose content is the sandbox's own by now: what is not there
