@@ -49,7 +49,7 @@ func starts(b *bed) []group {
 		return append(groups, failed("many starts", err))
 	}
 	return append(groups,
-		group{fmt.Sprintf("%d starts at once, until", many) + " the last is done", "ms", alternate(b.runs(15), peers, func(r peer) (float64, error) {
+		group{fmt.Sprintf("%d starts at once, until the last is done", many), "ms", alternate(b.runs(15), peers, func(r peer) (float64, error) {
 			return atOnce(r, p, many)
 		})},
 		group{"starts one after another", "/s", alternate(b.runs(10), peers, func(r peer) (float64, error) {

@@ -73,8 +73,8 @@ func number(v float64) string {
 
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 160 {
-		s = s[:160] + "..."
+	if len(s) > 240 {
+		s = s[:240] + "..."
 	}
 	return s
 }
