@@ -65,14 +65,8 @@ func (s *Server) serve(l net.Listener, handle func(net.Conn)) error {
 	}
 	defer s.dropListener(l)
 	for delay := time.Duration(0); ; {
-		select {
-		case s.slots <- struct{}{}:
-		case <-s.ctx.Done():
-			return nil
-		}
 		c, err := l.Accept()
 		if err != nil {
-			<-s.slots
 			if s.ctx.Err() != nil {
 				return nil
 			}
@@ -89,8 +83,13 @@ func (s *Server) serve(l net.Listener, handle func(net.Conn)) error {
 			continue
 		}
 		delay = 0
+		select {
+		case s.slots <- struct{}{}:
+		case <-s.ctx.Done():
+			_ = c.Close()
+			return nil
+		}
 		if !s.track(c) {
-			<-s.slots
 			return nil
 		}
 		go func() {
