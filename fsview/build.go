@@ -1,10 +1,6 @@
 package fsview
 
-import (
-	"fmt"
-
-	"github.com/srt-sandbox/srt/runtime/policy"
-)
+import "fmt"
 
 // defaultSearchDepth is mandatoryDenySearchDepth when none is given (FS-1).
 const defaultSearchDepth = 3
@@ -109,9 +105,4 @@ func (b *builder) warn(format string, args ...any) {
 
 func (b *builder) note(format string, args ...any) {
 	b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...))
-}
-
-// inKernelTree reports whether p lies in /proc, /dev or /sys.
-func inKernelTree(p string) bool {
-	return policy.Covers("/proc", p) || policy.Covers("/dev", p) || policy.Covers("/sys", p)
 }

@@ -12,7 +12,7 @@ type grant struct {
 	rule  *rule
 	path  string // location
 	write bool
-	absnt bool // an allowRead of something that does not exist
+	gone  bool // an allowRead of something that does not exist
 }
 
 // label names an entry for the person, with control characters quoted.
@@ -113,11 +113,7 @@ func (b *builder) collectDenyRead(r policy.PathRule, why *rule, hard bool) error
 	at, info := loc.path, loc.info
 	switch {
 	case loc.special:
-		var err error
-		if info, err = b.res.lstat(at); err != nil {
-			b.note("%s: %q does not exist, nothing to hide (FS-47)", why.label(), at)
-			return nil
-		}
+		return b.hideReplaced(at, why, hard)
 	case loc.blocked != nil:
 		if loc.ancestor == "/" {
 			return uninspectedError(why, loc)
@@ -181,7 +177,7 @@ func (b *builder) collectAllowRead(r policy.PathRule) {
 		return
 	}
 	loc := b.res.resolve(r.Path, false)
-	g := grant{rule: why, path: loc.path, absnt: !loc.exists}
+	g := grant{rule: why, path: loc.path, gone: !loc.exists}
 	switch {
 	case loc.special:
 		b.note("%s: entries beneath /proc and /dev have no effect (FS-47)", why.label())

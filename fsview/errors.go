@@ -7,17 +7,18 @@ import (
 
 // The reasons for which a deny entry cannot be honoured. They are found in an *EntryError with errors.Is.
 var (
-	ErrPattern      = errors.New("deny patterns are not supported")
-	ErrAbsent       = errors.New("the path does not exist")
-	ErrUninspected  = errors.New("the path cannot be inspected")
-	ErrTooManyMount = errors.New("more mounts than the kernel allows")
+	ErrPattern       = errors.New("deny patterns are not supported")
+	ErrAbsent        = errors.New("the path does not exist")
+	ErrUninspected   = errors.New("the path cannot be inspected")
+	ErrPerProcess    = errors.New("the path differs for every process")
+	ErrTooManyMounts = errors.New("more mounts than the kernel allows")
 )
 
 // EntryError is an entry of the settings that cannot be honoured. The command must not start.
 type EntryError struct {
 	Entry  string // where it stands and how it is written, for example `filesystem.denyRead.0 ("a*")`
 	Path   string // the absolute path it leads to
-	Reason error  // ErrPattern, ErrAbsent or ErrUninspected
+	Reason error  // ErrPattern, ErrAbsent, ErrUninspected or ErrPerProcess
 	Advice string // what to do about it
 	Err    error  // the system's error behind the reason, or nil
 }
@@ -55,7 +56,7 @@ func (e *SearchError) Error() string {
 // Unwrap gives the system's error.
 func (e *SearchError) Unwrap() error { return e.Err }
 
-// SizeError is a plan that needs more mounts than the kernel allows (FS-65). It is ErrTooManyMount.
+// SizeError is a plan that needs more mounts than the kernel allows (FS-65). It is ErrTooManyMounts.
 type SizeError struct {
 	Mounts    int // how many the sandbox would hold
 	Mandatory int // how many of them come from the mandatory denies
@@ -68,5 +69,5 @@ func (e *SizeError) Error() string {
 		"raise fs.mount-max with sysctl, or deny whole directories in place of single files", e.Mounts, e.Mandatory, e.Max)
 }
 
-// Is reports that a SizeError is ErrTooManyMount.
-func (e *SizeError) Is(target error) bool { return target == ErrTooManyMount }
+// Is reports that a SizeError is ErrTooManyMounts.
+func (e *SizeError) Is(target error) bool { return target == ErrTooManyMounts }

@@ -157,7 +157,7 @@ func (b *builder) tell() error {
 		s := b.root.stateAt(g.path)
 		switch {
 		case g.rule.useless:
-		case s.hidden && g.absnt:
+		case s.hidden && g.gone:
 			b.warn("%s does not exist, so nothing is re-allowed in what %s hides", g.rule.label(), s.owner.label())
 		case s.hidden:
 			b.warn("%s has no effect: %s hides it", g.rule.label(), s.owner.label())
