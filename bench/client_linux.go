@@ -215,7 +215,7 @@ func (c *client) once(kind string) func() error {
 			if err := pingPong(conn, one); err != nil {
 				return err
 			}
-			if n, err := conn.Read(one); n != 0 || err != io.EOF {
+			if n, err := conn.Read(one); n != 0 || !errors.Is(err, io.EOF) {
 				return fmt.Errorf("want the server's close, got %d bytes, %w", n, err)
 			}
 			return nil
