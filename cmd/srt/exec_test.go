@@ -148,7 +148,7 @@ func TestExitStatus(t *testing.T) {
 		{name: "CLI-12 not found", start: &exitError{127, "x: not found"}, status: 127, stderr: "Error: x: not found\n"},
 		{name: "CLI-12 not runnable", wait: &exitError{126, "x: permission denied"}, status: 126, stderr: "Error: x: permission denied\n"},
 		{name: "CLI-13 start fails", start: errors.New("clone: EPERM"), status: 1, stderr: "Error: clone: EPERM\n"},
-		{name: "CLI-13 wait fails", wait: errors.New("lost"), status: 1, stderr: "Error: lost\n"},
+		{name: "CLI-16", wait: errors.New("Process killed by signal: SIGKILL"), status: 1, stderr: "Process killed by signal: SIGKILL\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

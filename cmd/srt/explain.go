@@ -15,7 +15,9 @@ func (a *app) explain(inv *invocation) int {
 		return a.fail(read.err)
 	}
 	ctx := context.Background()
-	opened, err := a.open(ctx, read.value.config, run.sessionOptions(read.value))
+	options := run.sessionOptions(read.value)
+	options.warning = func(string) {} // The plan lists them.
+	opened, err := a.open(ctx, read.value.config, options)
 	if err != nil {
 		return a.fail(err)
 	}

@@ -32,7 +32,7 @@ func (e *execution) supervise(p process) int {
 			if killed {
 				return fatal.status()
 			}
-			return e.status(err)
+			return e.ended(err)
 		case caught := <-e.signals:
 			sig := lookUp(caught)
 			if e.app.terminalSends(sig) {
@@ -59,7 +59,18 @@ func (e *execution) forward(p process, sig forwarded) {
 	}
 }
 
-// status turns the end of a command into srt's exit status, and says why if nobody else has.
+// ended turns the end of a command that had started into srt's exit status. An error that is no status says what ended
+// the sandbox instead: "Process killed by signal: SIGKILL" (CLI-16).
+func (e *execution) ended(err error) int {
+	var exit *exitError
+	if err == nil || errors.As(err, &exit) {
+		return e.status(err)
+	}
+	fmt.Fprintln(e.app.stderr, err)
+	return exitFailure
+}
+
+// status turns what Start or Wait returned into srt's exit status, and says why if nobody else has.
 func (e *execution) status(err error) int {
 	var exit *exitError
 	switch {
