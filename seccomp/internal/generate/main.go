@@ -24,7 +24,9 @@ func main() {
 	flag.Parse()
 	if *version {
 		major, minor, micro := libseccomp.GetLibraryVersion()
-		fmt.Printf("%d.%d.%d\n", major, minor, micro)
+		if _, err := fmt.Fprintf(os.Stdout, "%d.%d.%d\n", major, minor, micro); err != nil {
+			os.Exit(1)
+		}
 		return
 	}
 	if err := run(*out); err != nil {
