@@ -129,17 +129,24 @@ func (c *client) send(a answer, bodyless, last bool) error {
 	return errors.Join(err, c.bw.Flush())
 }
 
+// watchAfter is how long something may take before the client is watched for leaving meanwhile: most dials and responses
+// are done sooner, and watching costs a goroutine and two changes of thread.
+const watchAfter = 10 * time.Millisecond
+
 // watchClient watches for the end of the client's input while a request is served elsewhere, and calls gone if it comes.
 // What the client sends in the meantime stays in c.br. Until stop has returned, nothing else may use c.br.
 func (c *client) watchClient(gone func()) (stop func()) {
 	done := make(chan struct{})
-	go func() {
+	timer := time.AfterFunc(watchAfter, func() {
 		defer close(done)
 		if c.watchInput() != nil {
 			gone()
 		}
-	}()
+	})
 	return func() {
+		if timer.Stop() {
+			return
+		}
 		_ = c.conn.SetReadDeadline(aLongTimeAgo)
 		<-done
 		_ = c.conn.SetReadDeadline(time.Time{})
@@ -176,24 +183,25 @@ const earlyLimit = 64 << 10
 
 // early collects what a client sends before its tunnel is up.
 type early struct {
-	conn net.Conn
-	buf  []byte
-	err  error
-	done chan struct{}
+	conn  net.Conn
+	timer *time.Timer // starts read
+	buf   []byte
+	err   error
+	done  chan struct{}
 }
 
 // errTooEarly is more than earlyLimit bytes before the tunnel is up.
 var errTooEarly = errors.New("client sent too much before the tunnel was up")
 
-// collectEarly starts reading and calls failed if the client's input ends or exceeds the limit. The client's reader must
-// not be used any more.
+// collectEarly reads from watchAfter on and calls failed if the client's input ends or exceeds the limit. The client's
+// reader must not be used any more.
 func (c *client) collectEarly(failed func()) *early {
 	e := &early{conn: c.conn, done: make(chan struct{})}
 	if n := c.br.Buffered(); n > 0 {
 		waiting, _ := c.br.Peek(n)
 		e.buf = append(e.buf, waiting...)
 	}
-	go e.read(failed)
+	e.timer = time.AfterFunc(watchAfter, func() { e.read(failed) })
 	return e
 }
 
@@ -222,6 +230,12 @@ func (e *early) read(failed func()) {
 
 // stop ends the reading and returns what came. An error means that the tunnel must not be opened.
 func (e *early) stop() ([]byte, error) {
+	if e.timer.Stop() {
+		if relay.Ended(e.conn) {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return e.buf, nil // what is still in the socket follows by the tunnel
+	}
 	_ = e.conn.SetReadDeadline(aLongTimeAgo)
 	<-e.done
 	_ = e.conn.SetReadDeadline(time.Time{})

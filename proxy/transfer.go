@@ -19,10 +19,6 @@ var (
 	errBadResponse = errors.New("the upstream response cannot be relayed")
 )
 
-// watchAfter is how long a response may take before the client is watched for leaving: most are there sooner, and
-// watching costs a goroutine.
-const watchAfter = 20 * time.Millisecond
-
 // transfer is one exchange on one upstream connection.
 //
 // The main goroutine sends the head and relays the response. A side goroutine sends a body that is not there yet, as a

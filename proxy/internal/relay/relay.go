@@ -10,7 +10,7 @@ import (
 )
 
 // bufferSize is the size of the buffers for bytes that splice(2) does not move.
-const bufferSize = 64 << 10
+const bufferSize = 32 << 10
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spliceFrom is the number of waiting bytes from which splice(2) pays: below it, one read and one write through a pooled
-// buffer cost less than taking a pipe and moving pages through it.
+// spliceFrom is the number of waiting bytes from which splice(2) pays: below it, one read and one write through a buffer
+// cost less than taking a pipe and moving pages through it.
 const spliceFrom = 16 << 10
 
 // pump moves bytes from src to dst until the end of src (nil) or an error, a *writeError if it is dst's.
 //
-// It first waits for bytes and only then takes what it needs to move them. io.Copy alone would take a pipe for splice
-// before it waits, so that every idle direction would hold two descriptors and the kernel's pipe buffers.
+// It takes a buffer only once there are bytes to read, and a pipe only once there are many: io.Copy alone would take a
+// pipe for splice before it waits, so that every idle direction would hold two descriptors and the kernel's pipe buffers.
+// A read that fills its buffer is the sign of a bulk transfer, which is spliced until little is waiting.
 func pump(dst, src net.Conn) error {
 	sc, ok := src.(syscall.Conn)
 	if !ok {
@@ -27,15 +28,18 @@ func pump(dst, src net.Conn) error {
 		return err
 	}
 	tcp, _ := dst.(*net.TCPConn)
-	for {
-		n, err := waitReadable(raw)
+	for bulk := false; ; {
+		n := 0
+		if bulk {
+			n, err = waitReadable(raw)
+		}
 		switch {
 		case err != nil:
-			return err
-		case tcp != nil && n >= spliceFrom:
-			err = spliceN(tcp, src, int64(n))
+		case n >= spliceFrom:
+			err = spliceN(tcp, src, n)
 		default:
-			err = copyOnce(dst, src)
+			n, err = copyWaiting(dst, raw)
+			bulk = tcp != nil && n == bufferSize
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -46,21 +50,51 @@ func pump(dst, src net.Conn) error {
 	}
 }
 
+// copyWaiting waits for bytes, reads once and writes what it got. io.EOF is the end of src.
+func copyWaiting(dst net.Conn, raw syscall.RawConn) (n int, err error) {
+	var buf *[bufferSize]byte
+	var readErr error
+	err = raw.Read(func(fd uintptr) bool {
+		buf = buffers.Get().(*[bufferSize]byte)
+		n, readErr = unix.Read(int(fd), buf[:])
+		if errors.Is(readErr, unix.EAGAIN) || errors.Is(readErr, unix.EINTR) {
+			buffers.Put(buf)
+			buf = nil
+			return false
+		}
+		return true
+	})
+	if buf != nil {
+		defer buffers.Put(buf)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case readErr != nil:
+		return 0, readErr
+	case n == 0:
+		return 0, io.EOF
+	}
+	if _, err := dst.Write(buf[:n]); err != nil {
+		return n, &writeError{err}
+	}
+	return n, nil
+}
+
 // spliceN moves n bytes, which are known to be waiting, by splice(2): (*net.TCPConn).ReadFrom uses it if src is a
 // *net.TCPConn or a stream *net.UnixConn, bare or in one io.LimitedReader, and nothing else.
-func spliceN(dst *net.TCPConn, src net.Conn, n int64) error {
-	if _, err := dst.ReadFrom(&io.LimitedReader{R: src, N: n}); err != nil {
+func spliceN(dst *net.TCPConn, src net.Conn, n int) error {
+	if _, err := dst.ReadFrom(&io.LimitedReader{R: src, N: int64(n)}); err != nil {
 		// splice does not tell which end failed. With bytes waiting it is dst; if it was src, waitGone sees that.
 		return &writeError{err}
 	}
 	return nil
 }
 
-// waitReadable waits, by FIONREAD (which Linux also calls TIOCINQ, tcp(7) and unix(7)), until bytes are waiting and returns how many, or 0 at the end of input or if an error is pending:
-// the next read tells which.
-func waitReadable(raw syscall.RawConn) (int, error) {
-	var n int
-	err := raw.Read(func(fd uintptr) bool {
+// waitReadable waits, by FIONREAD (which Linux also calls TIOCINQ, tcp(7) and unix(7)), until bytes are waiting and
+// returns how many, or 0 at the end of input or if an error is pending: the next read tells which.
+func waitReadable(raw syscall.RawConn) (n int, err error) {
+	err = raw.Read(func(fd uintptr) bool {
 		var errno error
 		if n, errno = unix.IoctlGetInt(int(fd), unix.TIOCINQ); errno == nil && n > 0 {
 			return true
@@ -95,20 +129,34 @@ func waitGone(c net.Conn) bool {
 // Quiet reports whether nothing is waiting to be read from an idle connection and its peer has not ended it. It does
 // not block and reads nothing.
 func Quiet(c net.Conn) bool {
+	_, err := peek(c)
+	return errors.Is(err, unix.EAGAIN)
+}
+
+// Ended reports whether the peer has ended its sending, or the connection, and everything before that has been read. It
+// does not block and reads nothing. False also means that it cannot be told.
+func Ended(c net.Conn) bool {
+	n, err := peek(c)
+	return n == 0 && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, errors.ErrUnsupported)
+}
+
+// peek looks at the next byte without waiting for it or taking it.
+func peek(c net.Conn) (n int, err error) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
-		return false
+		return 0, errors.ErrUnsupported
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
-		return false
+		return 0, err
 	}
-	quiet := false
-	err = raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		_, _, errno := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		quiet = errors.Is(errno, unix.EAGAIN)
+	var b [1]byte
+	readErr := raw.Read(func(fd uintptr) bool {
+		n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		return true
 	})
-	return err == nil && quiet
+	if readErr != nil {
+		return 0, readErr
+	}
+	return max(n, 0), err
 }

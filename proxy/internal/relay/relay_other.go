@@ -13,3 +13,6 @@ func waitGone(net.Conn) bool { return false }
 
 // Quiet reports false: idle connections cannot be asked on this system, so that none is used again.
 func Quiet(net.Conn) bool { return false }
+
+// Ended reports false: it cannot be told on this system without waiting.
+func Ended(net.Conn) bool { return false }
