@@ -275,3 +275,24 @@ func (w *world) holds(script string, trees ...string) {
 		w.t.Errorf("the attack changes nothing outside a sandbox either:\n%s\n%s%s", script, c.out, c.err)
 	}
 }
+
+func mkdirFor(w *world, path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return os.Lchown(path, w.who.uid, w.who.gid)
+}
+
+// identities says which objects stand at these names, and their content if they are files.
+func (w *world) identities(names ...string) map[string]string {
+	all := map[string]string{}
+	for _, n := range names {
+		path := filepath.Join(w.dir, n)
+		text := describe(path)
+		if info, err := os.Lstat(path); err == nil && info.IsDir() {
+			text = fmt.Sprint("directory ", info.Sys().(*syscall.Stat_t).Ino)
+		}
+		all[path] = text
+	}
+	return all
+}
