@@ -113,10 +113,19 @@ func BenchmarkTunnelSetup(b *testing.B) {
 	})
 }
 
-// BenchmarkPlainGET fetches 100 bytes: one client on one connection, 16 clients at once, and a connection for each.
-func BenchmarkPlainGET(b *testing.B) {
-	response := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + strings.Repeat("x", 100)
-	port := serveEach(b, func(c *net.TCPConn) {
+// benchGet sends a request and reads a response of known length.
+func benchGet(b *testing.B, c net.Conn, request string, buf []byte) {
+	if _, err := io.WriteString(c, request); err != nil {
+		b.Error(err)
+	}
+	if _, err := io.ReadFull(c, buf); err != nil {
+		b.Error(err)
+	}
+}
+
+// benchServer answers every head with the same response.
+func benchServer(b *testing.B, response string) (port int) {
+	return serveEach(b, func(c *net.TCPConn) {
 		br := bufio.NewReader(c)
 		var head []byte
 		for {
@@ -129,6 +138,12 @@ func BenchmarkPlainGET(b *testing.B) {
 			}
 		}
 	}).Port
+}
+
+// BenchmarkPlainGET fetches 100 bytes: one client on one connection, 16 clients at once, and a connection for each.
+func BenchmarkPlainGET(b *testing.B) {
+	response := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + strings.Repeat("x", 100)
+	port := benchServer(b, response)
 	h := start(b, benchRules, func(o *Options) {
 		network := o.Policy()
 		o.Policy = func() *policy.Network { return network }
@@ -137,14 +152,6 @@ func BenchmarkPlainGET(b *testing.B) {
 	request := map[string]string{
 		"direct": "GET /x HTTP/1.1\r\nHost: a\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n",
 		"proxy":  fmt.Sprintf("GET http://127.0.0.1:%d/x HTTP/1.1\r\nHost: a\r\nUser-Agent: bench\r\nAccept: */*\r\n%s\r\n", port, auth),
-	}
-	get := func(b *testing.B, c net.Conn, request string, buf []byte) {
-		if _, err := io.WriteString(c, request); err != nil {
-			b.Error(err)
-		}
-		if _, err := io.ReadFull(c, buf); err != nil {
-			b.Error(err)
-		}
 	}
 	dial := func(b *testing.B, through string) net.Conn {
 		c, err := net.Dial("tcp", addr[through])
@@ -159,7 +166,7 @@ func BenchmarkPlainGET(b *testing.B) {
 			defer c.Close()
 			buf := make([]byte, len(response))
 			for b.Loop() {
-				get(b, c, request[through], buf)
+				benchGet(b, c, request[through], buf)
 			}
 		})
 	})
@@ -171,7 +178,7 @@ func BenchmarkPlainGET(b *testing.B) {
 				defer c.Close()
 				buf := make([]byte, len(response))
 				for pb.Next() {
-					get(b, c, request[through], buf)
+					benchGet(b, c, request[through], buf)
 				}
 			})
 		})
@@ -181,7 +188,7 @@ func BenchmarkPlainGET(b *testing.B) {
 			buf := make([]byte, len(response))
 			for b.Loop() {
 				c := dial(b, through)
-				get(b, c, request[through], buf)
+				benchGet(b, c, request[through], buf)
 				c.Close()
 			}
 		})

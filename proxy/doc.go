@@ -3,4 +3,17 @@
 //
 // What belongs here: protocols and the relaying of bytes. What does not: namespaces (this package is handed listeners)
 // and the decision itself (runtime/policy).
+//
+// A connection goes this way; each step is a file:
+//
+//	server.go    accept, count, track for Close
+//	client.go    first byte (NET-22) -> SOCKS or HTTP heads; auth.go: who it is (NET-18 to NET-21)
+//	connect.go   CONNECT     \                       / dial.go        lookup, judge, connect (NET-50 to NET-53)
+//	socks.go     SOCKS5       > policy.Decide (NET-7)
+//	plain.go     http://...  /                       \ parentdial.go  CONNECT to the parent (NET-61)
+//	answer.go    what a client is told               report.go  what the user is told (NET-70)
+//	internal/relay           tunnels                 transfer.go, body.go  one request and its response
+//
+// Every refusal and every failure ends in an answer or a closed connection: nothing is dialled that Decide has not
+// allowed, and no address is connected that was not judged.
 package proxy

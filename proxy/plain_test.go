@@ -83,12 +83,14 @@ func plain403(reason string, last bool) string {
 		"Content-Length: %d\r\n%s\r\n%s", len(body), end, body)
 }
 
-func TestPlainAnswers(t *testing.T) {
-	rules := baseRules
-	rules.AllowedDomains = append([]string{"name.test"}, rules.AllowedDomains...)
+// plainAnswer is one request and all that srt says about it.
+type plainAnswer struct{ name, request, answer, line string }
+
+// plainAnswers is the part of the table "HTTP answers" that plain requests can meet.
+func plainAnswers(t *testing.T) []plainAnswer {
 	resolved := "Connection to name.test blocked: resolved to a loopback address\n"
 	closed := closedPort(t)
-	for _, tc := range []struct{ name, request, answer, line string }{
+	return []plainAnswer{
 		{"Case3 not listed", "GET http://nope.test:81/ HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n",
 			plain403("host is not on the allow list", false), "deny network-outbound nope.test:81 (host is not on the allow list)"},
 		{"refused with a body", "POST http://nope.test/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n" + auth + "\r\nhi",
@@ -123,7 +125,13 @@ func TestPlainAnswers(t *testing.T) {
 			"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", ""},
 		{"bad chunk", fmt.Sprintf("POST http://127.0.0.1:%d/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n%s\r\nzz\r\n", script(t, ok200).port, auth),
 			"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", ""},
-	} {
+	}
+}
+
+func TestPlainAnswers(t *testing.T) {
+	rules := baseRules
+	rules.AllowedDomains = append([]string{"name.test"}, rules.AllowedDomains...)
+	for _, tc := range plainAnswers(t) {
 		t.Run(tc.name, func(t *testing.T) {
 			h := start(t, rules, func(o *Options) { o.Resolver = resolves("name.test", "127.0.0.5") })
 			p := h.dial()
@@ -300,160 +308,15 @@ func TestCase28_NET34_RequireHostMatch(t *testing.T) {
 	}
 }
 
-func TestUpstreamConnectionsAreUsedAgain(t *testing.T) {
-	opened := make(chan struct{}, 64)
-	port := serveEach(t, func(c *net.TCPConn) {
-		opened <- struct{}{}
-		br := bufio.NewReader(c)
-		for {
-			if _, err := rawRequest(br); err != nil {
-				return
-			}
-			if _, err := io.WriteString(c, ok200); err != nil {
-				return
-			}
-		}
-	}).Port
-	network, _ := policy.NewNetwork(baseRules)
-	h := start(t, baseRules, func(o *Options) { o.Policy = func() *policy.Network { return network } })
-	get := fmt.Sprintf("GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\n%s\r\n", port, auth)
+func TestCase11_ReasonInAPlainAnswer(t *testing.T) {
+	rules := policy.NetworkRules{DeniedDomains: []string{"evil.test"}, DeniedDomainReasons: map[string]string{"evil.test": "No <b>evil</b>\nplease é ✓"}}
+	h := start(t, rules)
 	p := h.dial()
-	for range 3 {
-		p.send("%s", get)
-		p.want(ok200)
-	}
-	if len(opened) != 1 {
-		t.Errorf("one client: %d connections", len(opened))
-	}
-	p.Close()
-	parked := func() bool { h.server.idle.mu.Lock(); defer h.server.idle.mu.Unlock(); return h.server.idle.count == 1 }
-	if !settles(parked) {
-		t.Fatal("the connection was not kept")
-	}
-	p = h.dial()
-	p.send("%s", get)
-	p.want(ok200)
-	if len(opened) != 1 {
-		t.Errorf("next client: %d connections", len(opened))
-	}
-	// Another command, and changed rules, get connections of their own.
-	q := h.dial()
-	q.send("%s", strings.Replace(get, auth, credentials("srt.QQ==", testToken), 1))
-	q.want(ok200)
-	if len(opened) != 2 {
-		t.Errorf("other command: %d connections", len(opened))
-	}
-}
-
-func TestNET16_RulesOfAnIdleConnection(t *testing.T) {
-	a, _ := policy.NewNetwork(baseRules)
-	b, _ := policy.NewNetwork(baseRules)
-	u := &upstream{rules: a}
-	if u.fit(upstreamKey{}, b) {
-		t.Error("a connection is used under other rules than it was dialled under")
-	}
-}
-
-func TestStaleConnectionIsReplaced(t *testing.T) {
-	// Each connection answers one request and closes without saying so.
-	s := script(t, ok200)
-	h := start(t, baseRules)
-	p := h.dial()
-	for range 20 {
-		p.send("GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\n%s\r\n", s.port, auth)
-		p.want(ok200)
-	}
-}
-
-func TestNET33_ClientThatLeavesEndsTheRequest(t *testing.T) {
-	for _, body := range []string{"", "Content-Length: 100\r\n"} {
-		ended := make(chan struct{})
-		started := make(chan struct{})
-		port := serveEach(t, func(c *net.TCPConn) {
-			close(started)
-			_, _ = io.Copy(io.Discard, c)
-			close(ended)
-		}).Port
-		h := start(t, baseRules)
-		p := h.dial()
-		p.send("GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\n%s%s\r\n", port, body, auth)
-		<-started
-		p.Close()
-		<-ended
-	}
-}
-
-func TestNET33_BrokenBodyEndsTheConnection(t *testing.T) {
-	for _, answer := range []string{
-		"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi",
-		"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nhi",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi!\r\n0\r\n\r\n",
-	} {
-		_, got := exchangeWith(t, script(t, answer), "GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: a\r\n"+auth+"\r\n")
-		if !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") || strings.HasSuffix(got, "0\r\n\r\n") {
-			t.Errorf("%q", got)
-		}
-	}
-}
-
-func TestLargeBodies(t *testing.T) {
-	const size = 5<<20 + 7
-	port := serveEach(t, func(c *net.TCPConn) {
-		br := bufio.NewReader(c)
-		for {
-			head, err := httphead.ReadHead(br, nil)
-			if err != nil {
-				return
-			}
-			req, err := httphead.ParseRequest(head)
-			if err != nil {
-				return
-			}
-			f, n, _ := req.Framing()
-			body := io.Reader(io.LimitReader(br, n))
-			if f == httphead.Chunked {
-				body = httphead.NewChunkedReader(br)
-			}
-			if got, err := io.Copy(io.Discard, body); err != nil || got != size {
-				fmt.Fprintf(c, "HTTP/1.1 400 got %d\r\nContent-Length: 0\r\n\r\n", got)
-				return
-			}
-			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", size)
-			_, _ = c.Write(make([]byte, size))
-		}
-	}).Port
-	h := start(t, baseRules)
-	p := h.dial()
-	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", size)
-	for range 2 {
-		p.send("POST http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n%s\r\n", port, size, auth)
-		_, _ = p.Write(make([]byte, size))
-		p.want(answer)
-		p.take(size)
-		p.send("POST http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n%s\r\n%x\r\n", port, auth, size)
-		_, _ = p.Write(make([]byte, size))
-		p.send("\r\n0\r\n\r\n")
-		p.want(answer)
-		p.take(size)
-	}
-}
-
-func TestEarlyResponse(t *testing.T) {
-	port := serveEach(t, func(c *net.TCPConn) {
-		br := bufio.NewReader(c)
-		_, _ = httphead.ReadHead(br, nil)
-		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
-		_ = c.CloseWrite()
-		_, _ = io.Copy(io.Discard, br)
-	}).Port
-	h := start(t, baseRules)
-	p := h.dial()
-	p.send("POST http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n%s\r\nbegin", port, auth)
-	p.want("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
-	p.send("more")
-	p.CloseWrite()
-	if got := p.rest(); got != "" {
-		t.Errorf("%q", got)
+	p.send("GET http://evil.test/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\n", auth)
+	body := "Connection blocked by network allowlist\nNo bevil/b please é ✓\n"
+	want := fmt.Sprintf("HTTP/1.1 403 Forbidden\r\nX-Proxy-Error: blocked-by-allowlist\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+		"Content-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+	if got := p.rest(); got != want {
+		t.Errorf("\n got %q\nwant %q", got, want)
 	}
 }
