@@ -107,7 +107,6 @@ var operations = map[string]operation{
 	}},
 	"shmstat":   {1, func(a []string) error { return raw(unix.SYS_SHMCTL, uintptr(number(a[0])), ipcStat, scratch()) }},
 	"shmremove": {1, func(a []string) error { return raw(unix.SYS_SHMCTL, uintptr(number(a[0])), 0, 0) }},
-	"fds":       {0, fds},
 	"closed":    {1, func(a []string) error { _, err := unix.FcntlInt(uintptr(number(a[0])), unix.F_GETFD, 0); return err }},
 	"hostname":  {0, func([]string) error { return unix.Sethostname([]byte("srt-test")) }},
 	"settime":   {0, func([]string) error { return unix.Settimeofday(&unix.Timeval{Sec: 1}) }},
