@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/policy"
@@ -167,5 +168,25 @@ func TestEarlyResponse(t *testing.T) {
 	p.CloseWrite()
 	if got := p.rest(); got != "" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestNET23_StalledUpload: a body is given up for lack of progress, not for its duration.
+func TestNET23_StalledUpload(t *testing.T) {
+	const stall = 600 * time.Millisecond
+	s := script(t, ok200)
+	h := start(t, baseRules, func(o *Options) { o.Limits.Stall = stall })
+	head := fmt.Sprintf("POST http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n%s\r\n", s.port, auth)
+	p := h.dial()
+	p.send("%s", head)
+	for range 6 { // longer than the limit in all
+		time.Sleep(stall / 5)
+		p.send("x")
+	}
+	p.want(ok200)
+	p = h.dial()
+	p.send("%sx", head)
+	if got := p.rest(); got != "" {
+		t.Errorf("a stalled upload gets %q", got)
 	}
 }
