@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns/internal/rlimit"
 )
 
 // What runs between clone and exec is in this file, and in this file only. The process is a copy of one thread of a Go
@@ -139,7 +141,7 @@ func runProgram(c *child) (failed, errno uintptr) {
 
 //go:norace
 //go:nosplit
-func slot(c *child, n uint16) *uintptr {
+func slot(c *child, n uint32) *uintptr {
 	return (*uintptr)(unsafe.Add(unsafe.Pointer(c.slots), uintptr(n-1)*unsafe.Sizeof(uintptr(0))))
 }
 

@@ -34,28 +34,27 @@ func (p *Process) Pid() int { return p.pid }
 
 // awaitReady writes the maps, gives the word and collects what the program sends until it is done.
 func (p *Process) awaitReady() error {
-	mapErr := p.writeMaps()
-	if mapErr == nil {
-		mapErr = p.send(message{msgGo})
+	err := p.writeMaps()
+	if err == nil {
+		err = p.send(message{msgGo})
+	}
+	if err != nil {
+		// Without the word the program waits. If it has failed before that, its own report says more.
+		p.Kill()
 	}
 	for {
-		m, fds, err := p.receive()
+		m, fds, end := p.receive()
 		switch {
-		case err != nil && mapErr != nil:
-			return mapErr
-		case err != nil:
+		case end != nil && err != nil:
 			return err
+		case end != nil:
+			return end
 		case m[0] == msgReady:
 			return nil
 		case m[0] == msgFile:
 			p.store(int(m[1]), fds)
-		case m[0] == msgFailed && mapErr != nil:
-			return mapErr
 		case m[0] == msgFailed:
 			return p.failure(m)
-		}
-		if mapErr != nil {
-			return mapErr
 		}
 	}
 }

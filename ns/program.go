@@ -15,7 +15,7 @@ import (
 type Program struct {
 	steps  []step
 	labels []label
-	slots  uint16
+	slots  uint32
 	arena  []byte
 	// keep holds everything that a step addresses, so that the garbage collector leaves it alone.
 	keep []any
@@ -38,15 +38,15 @@ const (
 type step struct {
 	trap      uintptr
 	args      [6]uintptr
-	from      [6]uint16
-	out, cond uint16
+	from      [6]uint32
+	out, cond uint32
 	kind      kind
 	unless    bool
 	tolerate  [3]uint16
 }
 
 // Slot names the result of an earlier step, usually a file descriptor in the child. The zero Slot is none.
-type Slot uint16
+type Slot uint32
 
 // none is the value of a slot whose call failed with a tolerated error, or was left out.
 const none = ^uintptr(0)
@@ -112,7 +112,7 @@ func (p *Program) alloc(n int) []byte {
 func (p *Program) Call(op, subject string, trap uintptr, args ...Arg) Slot {
 	s := step{trap: trap, kind: kindCall}
 	for i, a := range args {
-		s.args[i], s.from[i] = a.value, uint16(a.from)
+		s.args[i], s.from[i] = a.value, uint32(a.from)
 	}
 	p.slots++
 	s.out = p.slots
@@ -135,18 +135,18 @@ func (p *Program) Tolerate(errnos ...syscall.Errno) {
 }
 
 // OnlyIf leaves the last step out when slot s holds no result.
-func (p *Program) OnlyIf(s Slot) { p.steps[len(p.steps)-1].cond = uint16(s) }
+func (p *Program) OnlyIf(s Slot) { p.steps[len(p.steps)-1].cond = uint32(s) }
 
 // Unless leaves the last step out when slot s holds a result.
 func (p *Program) Unless(s Slot) {
 	last := &p.steps[len(p.steps)-1]
-	last.cond, last.unless = uint16(s), true
+	last.cond, last.unless = uint32(s), true
 }
 
 // Store appends a step that writes the 32 low bits of a slot to prepared memory at dst plus off bytes.
 func (p *Program) Store(dst Arg, off int, s Slot) {
 	st := step{kind: kindStore}
-	st.args[0], st.from[1] = dst.value+uintptr(off), uint16(s)
+	st.args[0], st.from[1] = dst.value+uintptr(off), uint32(s)
 	p.append(st, label{"store", ""})
 }
 

@@ -106,6 +106,8 @@ type Stream struct {
 	Flags    int    // access mode and O_APPEND, O_NONBLOCK of the original (open(2))
 	Offset   int64  // file offset to continue at
 	Dev, Ino uint64 // the object it must be
+	// FIFO tells that the object is a FIFO, whose opening must not wait for somebody at the other end (fifo(7)).
+	FIFO bool
 	// Index is where the host side receives the new descriptor in Process.Files, -1 for not at all.
 	Index int
 }
@@ -113,7 +115,11 @@ type Stream struct {
 // Reopen appends the replacement of a standard stream.
 func (p *Program) Reopen(s Stream) {
 	subject := strings.TrimSpace(s.Path)
-	how := &unix.OpenHow{Flags: uint64(s.Flags | unix.O_CLOEXEC | unix.O_NOCTTY), Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	flags := s.Flags | unix.O_CLOEXEC | unix.O_NOCTTY
+	if s.FIFO {
+		flags |= unix.O_NONBLOCK
+	}
+	how := &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	fd := p.Call("open the standard stream again at", subject, unix.SYS_OPENAT2, Int(unix.AT_FDCWD), p.Str(s.Path), Pointer(p, how), Int(unix.SizeofOpenHow))
 	statx, _ := p.Buffer(256)
 	p.Call("stat", subject, unix.SYS_STATX, fd.Arg(), p.Str(""), Int(unix.AT_EMPTY_PATH), Int(unix.STATX_INO), statx)
@@ -121,6 +127,9 @@ func (p *Program) Reopen(s Stream) {
 	dev := uint64(unix.Major(s.Dev)) | uint64(unix.Minor(s.Dev))<<32
 	p.Expect("show the standard stream at", subject, statx, offInode, ^uint64(0), s.Ino, unix.EACCES)
 	p.Expect("show the standard stream at", subject, statx, offDevice, ^uint64(0), dev, unix.EACCES)
+	if s.FIFO {
+		p.Call("restore the flags of the standard stream at", subject, syscall.SYS_FCNTL, fd.Arg(), Int(unix.F_SETFL), Int(s.Flags))
+	}
 	if s.Offset > 0 {
 		p.Call("seek in the standard stream at", subject, syscall.SYS_LSEEK, fd.Arg(), Int(s.Offset), Int(0))
 	}

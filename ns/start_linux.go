@@ -73,9 +73,9 @@ func fork(flags Namespaces, c *child) (uintptr, syscall.Errno) {
 
 // newChild prepares everything that the new process needs. keep must stay alive until after fork.
 func newChild(c *Config, ctl int) (ch *child, keep []any, err error) {
-	noFile, err := rlimit.NoFile()
-	if err != nil {
-		return nil, nil, &StepError{Op: "read the limit of open files", Err: err}
+	noFile, ok := rlimit.NoFile()
+	if !ok {
+		return nil, nil, &StepError{Op: "read the limit of open files", Err: unix.EINVAL}
 	}
 	slots := make([]uintptr, int(c.Setup.slots)+1)
 	for i := range slots {
