@@ -42,7 +42,7 @@ type child struct {
 	poll    [2]pollFD
 	capHead capHeader
 	capData [2]capData
-	noFile  syscall.Rlimit
+	noFile  rlimit.Limit
 	execs   *uintptr // candidate paths, in order
 	nexecs  int
 	argv    *uintptr
