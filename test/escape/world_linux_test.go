@@ -153,7 +153,8 @@ func (w *world) environment() []string {
 
 // command is a program run as the attacker's account, outside of any sandbox.
 func (w *world) command(ctx context.Context, argv ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	// The attacker's PATH counts, not that of the test.
+	cmd := exec.CommandContext(ctx, "/usr/bin/env", append([]string{"--"}, argv...)...)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = w.work, w.environment(), w.files
 	cmd.WaitDelay = patience
 	if w.stdin != nil {

@@ -115,12 +115,6 @@ func socketpair(a []string) error {
 	return err
 }
 
-// tiocsti types a letter into the controlling terminal.
-func tiocsti([]string) error {
-	letter := scratch()
-	return raw(unix.SYS_IOCTL, 0, unix.TIOCSTI, letter)
-}
-
 func searchkey(a []string) error {
 	_, err := unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", a[0], 0)
 	return err

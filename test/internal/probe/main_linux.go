@@ -95,7 +95,9 @@ var operations = map[string]operation{
 	"mount":       {2, func(a []string) error { return unix.Mount(a[0], a[1], "", unix.MS_BIND, "") }},
 	"umount":      {1, func(a []string) error { return unix.Unmount(a[0], unix.MNT_DETACH) }},
 	"setns":       {0, func([]string) error { return unix.Setns(0, 0) }},
-	"tiocsti":     {0, tiocsti},
+	"tiocsti":     {0, func([]string) error { return raw(unix.SYS_IOCTL, 0, unix.TIOCSTI, scratch()) }},
+	"tioclinux":   {0, func([]string) error { return raw(unix.SYS_IOCTL, 0, unix.TIOCLINUX, scratch()) }},
+	"tiocsetd":    {0, func([]string) error { return raw(unix.SYS_IOCTL, 0, unix.TIOCSETD, scratch()) }},
 	"addkey": {0, func([]string) error {
 		_, err := unix.AddKey("user", "srt", []byte("x"), unix.KEY_SPEC_USER_KEYRING)
 		return err
