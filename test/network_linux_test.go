@@ -132,12 +132,18 @@ for text in sys.argv[2:]:
 // exchanges runs them all in one sandbox.
 func (b *box) exchanges(c cfg, proxyPort, hostPort string, list []exchange) {
 	b.t.Helper()
+	b.exchangesWith(func(args ...string) result { return b.run(c, args...) }, proxyPort, hostPort, list)
+}
+
+// exchangesWith is exchanges with another way to start the sandbox.
+func (b *box) exchangesWith(run func(args ...string) result, proxyPort, hostPort string, list []exchange) {
+	b.t.Helper()
 	need(b.t, "python3")
 	args := []string{"python3", "-c", rawClient, proxyPort}
 	for _, e := range list {
 		args = append(args, base64.StdEncoding.EncodeToString([]byte(strings.ReplaceAll(e.input, "@", hostPort))))
 	}
-	r := b.run(c, args...).ok()
+	r := run(args...).ok()
 	answers := strings.Split(r.stdout, "\n")
 	for i, e := range list {
 		got, err := base64.StdEncoding.DecodeString(answers[i])
