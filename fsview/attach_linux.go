@@ -194,9 +194,6 @@ func (c *compiler) privateDev() {
 	c.putOwn("/dev/shm", c.yardTree("shm"))
 }
 
-// freshProc puts the new pid namespace's /proc over the yard.
-func (c *compiler) freshProc() { c.put("/proc", c.proc, c.open("/proc")) }
-
 // protectKernelPaths applies the table of system.go. What this kernel does not have is passed over: the host's own /proc
 // and /sys tell, so that nothing is tried for it. These trees are the kernel's: no path in them can be swapped.
 func (c *compiler) protectKernelPaths() {

@@ -19,6 +19,9 @@ type CompileOptions struct {
 	NestedNamespaces bool
 	// TTYGroup tells that group 5 is mapped, so that terminals get it as on the host.
 	TTYGroup bool
+	// ProcEntries are the names in /proc that are not of processes (ProcEntries), where user id 0 is mapped: they become
+	// read-only.
+	ProcEntries []string
 	// Lacks tells that a path of the kernel's own file systems does not exist on this kernel. Nil: unknown.
 	Lacks func(path string) bool
 }

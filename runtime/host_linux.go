@@ -26,6 +26,7 @@ type host struct {
 	mounts      int
 	mountMax    int
 	cgroupNS    bool
+	procEntries []string // names in /proc that are not of processes, for root alone
 }
 
 // landlockABI is asked once: it does not change while the kernel runs.
@@ -63,6 +64,11 @@ func readHost() (host, error) {
 	}
 	_, err = os.Lstat("/proc/self/ns/cgroup")
 	h.cgroupNS = err == nil
+	if h.uid == 0 {
+		if h.procEntries, err = fsview.ProcEntries(); err != nil {
+			return h, fmt.Errorf("list /proc: %w", err)
+		}
+	}
 	return h, h.chooseMaps()
 }
 
