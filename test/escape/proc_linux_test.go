@@ -41,7 +41,7 @@ func TestEscape_032_HostProcesses(t *testing.T) {
 		w.env = nil
 		w.settings.DenyRead = []string{w.dir + "/far"}
 		pid := strconv.Itoa(other.Process.Pid)
-		w.loot(`cat /proc/[0-9]*/environ; cat /proc/[0-9]*/cwd/secret; cat /proc/[0-9]*/fd/4; cat /proc/`+pid+`/environ /proc/`+pid+`/root/$WORLD/far/secret
+		w.loot(`cat /proc/[0-9]*/environ; cat /proc/[0-9]*/cwd/secret; cat /proc/`+pid+`/fd/4 /proc/`+pid+`/environ /proc/`+pid+`/root/$WORLD/far/secret
 cat /proc/[0-9]*/task/*/environ /proc/[0-9]*/task/*/cwd/secret; cat /proc/1/environ /proc/1/root/$WORLD/far/secret /proc/1/cwd/../far/secret`, "do-not-tell")
 		w.sh(`kill -9 ` + pid + `; kill -9 -1; true`)
 		if err := other.Process.Signal(os.Signal(zero)); err != nil {
