@@ -16,6 +16,20 @@ var devNodes = [...]devNode{
 	{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0},
 }
 
+// memoryDevices is the major number of the devices that are the same whichever file names them.
+const memoryDevices = 1
+
+// MemoryDevice gives the path at which a sandbox's own /dev shows the device with these numbers, for null, zero, full,
+// random and urandom.
+func MemoryDevice(major, minor uint32) (path string, ok bool) {
+	for _, n := range devNodes {
+		if n.major == memoryDevices && n.major == major && n.minor == minor {
+			return "/dev/" + n.name, true
+		}
+	}
+	return "", false
+}
+
 // devLinks are the links in /dev, with their targets.
 var devLinks = [...][2]string{
 	{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
