@@ -18,7 +18,7 @@ func TestFS_case01_WriteInsideTheWorkingDirectoryOnly(t *testing.T) {
 		r.fails().says("f")
 		b.absent("f")
 		b.check(cfg{}, "create f: refused", "mkdir d: refused", "symlink x l: refused", "mkfifo p: refused")
-		b.check(cfg{aw: list{"."}}, "create f: ok", "create ../g: refused", "write /etc/passwd: refused")
+		b.check(cfg{aw: list{"."}}, "create f: ok", "create ../g: refused", "openwrite /etc/passwd: refused")
 		b.holds("f", "made")
 		b.absent("../g")
 	})
@@ -301,9 +301,9 @@ func TestFS_47_48_PrivateKernelTrees(t *testing.T) {
 		r := b.sh(cfg{aw: list{"."}}, "ls /dev; ls -A /dev/shm; ls -A /dev/pts")
 		want := "core\nfd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\nptmx"
 		r.ok().prints(want)
-		b.check(cfg{aw: list{"/"}}, "mkdev n: refused", "create /dev/shm/n: ok", "create /sys/n: refused", "write /proc/sys/kernel/hostname: refused",
-			"write /proc/sysrq-trigger: EROFS|EACCES|ENOENT", // some kernels lack it
-			"write /proc/sys/kernel/core_pattern: refused")
+		b.check(cfg{aw: list{"/"}}, "mkdev n: refused", "create /dev/shm/n: ok", "create /sys/n: refused", "openwrite /proc/sys/kernel/hostname: refused",
+			"openwrite /proc/sysrq-trigger: EROFS|EACCES|ENOENT", // some kernels lack it
+			"openwrite /proc/sys/kernel/core_pattern: refused")
 		b.absent("/dev/shm/n")
 		var st unix.Stat_t
 		b.must(unix.Stat(b.work, &st))

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -63,7 +64,31 @@ func prepareAndRun(m *testing.M) (int, error) {
 	if err := installBinaries(dir); err != nil {
 		return 0, err
 	}
+	if err := confines(dir); err != nil {
+		return 0, err
+	}
 	return m.Run(), nil
+}
+
+// confines refuses to go on with an srt that confines nothing: the tests do what must not be done outside a sandbox, as
+// root, on the machine they run on.
+func confines(dir string) error {
+	outside, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return err
+	}
+	inside, err := exec.Command(srtPath, "-s", os.DevNull+"/none", "exec", "--", "true").CombinedOutput()
+	if err == nil {
+		return fmt.Errorf("%s runs commands without its settings: %s", srtPath, inside)
+	}
+	canary := filepath.Join(dir, "canary")
+	cmd := exec.Command(srtPath, "exec", "--", "sh", "-c", `readlink /proc/self/ns/pid; touch "$0"`, canary)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + dir}
+	out, err := cmd.CombinedOutput()
+	if _, statErr := os.Lstat(canary); err == nil || statErr == nil || !bytes.HasPrefix(out, []byte("pid:")) || bytes.HasPrefix(out, []byte(outside)) {
+		return fmt.Errorf("%s confines nothing, so that the tests would harm this machine: %w\n%s", srtPath, err, out)
+	}
+	return nil
 }
 
 // installBinaries puts srt and the probe into dir.

@@ -110,16 +110,16 @@ func TestRoot_KernelSettings(t *testing.T) {
 				if err != nil {
 					continue // this kernel lacks it
 				}
-				lines = append(lines, "write "+path+": refused", "chmod "+path+": refused")
+				lines = append(lines, "openwrite "+path+": refused", "chmod "+path+": refused")
 				t.Cleanup(func() { b.holds(path, string(before)) })
 			}
 			b.check(c, lines...)
-			script := `mount -o remount,rw /proc/sys; umount /proc/sys; echo x >/proc/sys/kernel/core_pattern; sysctl -w kernel.panic=7;
-				dmesg -c >/dev/null; hostname other; date -s 1999-01-01; swapoff -a; echo c >/proc/sysrq-trigger; true`
+			script := `mount -o remount,rw /proc/sys; umount /proc/sys; echo core >/proc/sys/kernel/core_pattern; sysctl -w kernel.panic=7;
+				dmesg -C; hostname other; true`
 			b.sh(c, script)
 		}
 		b.keeps("hostname")
-		b.check(cfg{}, "settime: refused", "umount /proc/sys: refused", "mount /dev/null /proc/sys/kernel/core_pattern: refused")
+		b.check(cfg{}, "settime: refused", "hostname: refused", "umount /proc/sys: refused", "mount /dev/null /proc/sys/kernel/core_pattern: refused")
 	})
 }
 
@@ -137,8 +137,8 @@ func TestRoot_KeyringOfTheHost(t *testing.T) {
 		}
 		buf := make([]byte, 16)
 		n, err := unix.KeyctlBuffer(unix.KEYCTL_READ, id, buf, 0)
-		if err != nil || string(buf[:n]) != "secret" {
-			t.Errorf("the host's key holds %q, %v", buf[:n], err)
+		if err != nil || string(buf[:max(n, 0)]) != "secret" {
+			t.Errorf("the host's key holds %q, %v", buf, err)
 		}
 	})
 }
@@ -166,7 +166,9 @@ func TestProcessesOfTheHost(t *testing.T) {
 		pid := strconv.Itoa(victim.Process.Pid)
 		b.check(cfg{}, "kill0 "+pid+": ESRCH", "kill9 "+pid+": ESRCH", "pidfdopen "+pid+": ESRCH", "ptrace "+pid+": ESRCH|EPERM",
 			"stat /proc/"+pid+": ENOENT")
-		b.sh(cfg{}, "kill -9 "+pid+"; kill -9 -1; cat /proc/"+pid+"/environ")
+		outside, err := os.Readlink("/proc/self/ns/pid")
+		b.must(err)
+		b.sh(cfg{}, "kill -9 "+pid+`; [ "$(readlink /proc/self/ns/pid)" = "`+outside+`" ] || kill -9 -1`)
 		// The first process of the sandbox is not to be had either.
 		b.check(cfg{}, "ptrace 1: EPERM", "read /proc/1/environ: EACCES|EPERM", "read /proc/1/mem: EACCES|EPERM", "stat /proc/1/exe: EACCES|EPERM", "list /proc/1/root/: EACCES|EPERM")
 		b.sh(cfg{}, "readlink /proc/1/fd/* /proc/1/cwd /proc/1/ns/*").fails().prints("")

@@ -58,6 +58,7 @@ var operations = map[string]operation{
 	"stat":        {1, func(a []string) error { var st unix.Stat_t; return unix.Stat(a[0], &st) }},
 	"lstat":       {1, func(a []string) error { var st unix.Stat_t; return unix.Lstat(a[0], &st) }},
 	"write":       {1, open(unix.O_WRONLY, "x")},
+	"openwrite":   {1, open(unix.O_WRONLY, "")},
 	"append":      {1, open(unix.O_WRONLY|unix.O_APPEND, "x")},
 	"truncate":    {1, func(a []string) error { return unix.Truncate(a[0], 0) }},
 	"otruncate":   {1, open(unix.O_WRONLY|unix.O_TRUNC, "")},
@@ -111,5 +112,5 @@ var operations = map[string]operation{
 	"shmremove": {1, func(a []string) error { return raw(unix.SYS_SHMCTL, uintptr(number(a[0])), 0, 0) }},
 	"closed":    {1, func(a []string) error { _, err := unix.FcntlInt(uintptr(number(a[0])), unix.F_GETFD, 0); return err }},
 	"hostname":  {0, func([]string) error { return unix.Sethostname([]byte("srt-test")) }},
-	"settime":   {0, func([]string) error { return unix.Settimeofday(&unix.Timeval{Sec: 1}) }},
+	"settime":   {0, settime},
 }
