@@ -34,32 +34,32 @@ type box struct {
 const markVariable = "SRT_TEST_MARK"
 
 // each runs a test as every account, each in a box of its own.
-func each(t *testing.T, f func(*box)) {
+func each(t *testing.T, f func(*testing.T, *box)) {
 	t.Helper()
 	for _, who := range accounts {
-		t.Run(who.name, func(t *testing.T) { f(newBox(t, who)) })
+		t.Run(who.name, func(t *testing.T) { f(t, newBox(t, who)) })
 	}
 }
 
 // eachAlong is each for tests that share nothing with others.
-func eachAlong(t *testing.T, f func(*box)) {
+func eachAlong(t *testing.T, f func(*testing.T, *box)) {
 	t.Helper()
 	t.Parallel()
 	for _, who := range accounts {
 		t.Run(who.name, func(t *testing.T) {
 			t.Parallel()
-			f(newBox(t, who))
+			f(t, newBox(t, who))
 		})
 	}
 }
 
 // asRoot runs a test as root, and says so where nobody is root.
-func asRoot(t *testing.T, f func(*box)) {
+func asRoot(t *testing.T, f func(*testing.T, *box)) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skipf("needs uid 0, have %d; the run as root covers it", os.Getuid())
 	}
-	f(newBox(t, accounts[0]))
+	f(t, newBox(t, accounts[0]))
 }
 
 func newBox(t *testing.T, who account) *box {

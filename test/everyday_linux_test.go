@@ -30,7 +30,7 @@ func (b *box) copyTree(from, to string) {
 
 func TestBuild_CProject(t *testing.T) {
 	need(t, "gcc", "make")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.copyTree("testdata/cproject", ".")
 		c := cfg{aw: list{".", b.dir + "/tmp"}}
 		r := b.run(c, "make", "-j2", "all").ok()
@@ -70,7 +70,7 @@ var goCacheSeed = sync.OnceValues(func() (string, error) {
 })
 
 func TestBuild_GoProject(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		seed, err := goCacheSeed()
 		b.must(err)
 		b.copyTree("testdata/goproject", ".")
@@ -88,7 +88,7 @@ func TestBuild_GoProject(t *testing.T) {
 
 func TestNpm_InstallWithScript(t *testing.T) {
 	need(t, "node", "npm")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.copyTree("testdata/npmpackage", "../package")
 		b.file("../tarball/x", "")
 		b.host2(b.home+"/package", "npm", "pack", "--silent", "--pack-destination", b.home+"/tarball").ok()
@@ -114,7 +114,7 @@ func TestNpm_InstallWithScript(t *testing.T) {
 
 func TestPython_Devices(t *testing.T) {
 	need(t, "python3")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		script := `
 import os
 with open("/dev/shm/x", "w") as f: f.write("shared")
@@ -136,14 +136,14 @@ print(Semaphore(1).acquire(), sum(Pool(2).map(abs, [-1, -2])))
 
 func TestStrace_Inside(t *testing.T) {
 	need(t, "strace")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.run(cfg{}, "strace", "-f", "-e", "trace=execve", "true").ok().says("execve(", "exited with 0")
 	})
 }
 
 func TestBubblewrap_Around(t *testing.T) {
 	need(t, "bwrap")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		// A CI runner that is itself in a sandbox: srt comes up in it, or says why not and runs nothing.
 		outer := []string{"bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--die-with-parent"}
 		if text, err := exec.Command("bwrap", "--dev-bind", "/", "/", "true").CombinedOutput(); err != nil {

@@ -12,7 +12,7 @@ import (
 // The cases of the filesystem chapter that this version covers, by their numbers. "~/p" is the working directory.
 
 func TestFS_case01_WriteInsideTheWorkingDirectoryOnly(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("~keep", "")
 		r := b.host(srtPath, "exec", "--", "sh", "-c", "echo x > f")
 		r.fails().says("f")
@@ -25,7 +25,7 @@ func TestFS_case01_WriteInsideTheWorkingDirectoryOnly(t *testing.T) {
 }
 
 func TestFS_case02_DenyInsideAWriteRoot(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("conf", "old")
 		b.file("prot/x", "old")
 		b.file("free", "new")
@@ -40,7 +40,7 @@ func TestFS_case02_DenyInsideAWriteRoot(t *testing.T) {
 }
 
 func TestFS_case03_AllowBeneathADenyChangesNothing(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.mkdir("prot/sub", 0o755)
 		b.check(cfg{aw: list{".", "prot/sub"}, dw: list{"prot"}}, "create prot/sub/n: refused", "create n: ok")
 		b.absent("prot/sub/n")
@@ -48,7 +48,7 @@ func TestFS_case03_AllowBeneathADenyChangesNothing(t *testing.T) {
 }
 
 func TestFS_case04_EverythingDeniedStarts(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("f", "old")
 		b.check(cfg{aw: list{"/", "."}, dw: list{"/"}}, "create n: refused", "write f: refused", "create ../n: refused",
 			"create /var/tmp/srt-case04: refused", "write /dev/null: ok")
@@ -59,7 +59,7 @@ func TestFS_case04_EverythingDeniedStarts(t *testing.T) {
 }
 
 func TestFS_case07_HiddenDirectory(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("sec/k", "secret")
 		before := b.tree(".")
 		for _, c := range []cfg{{dr: list{"sec"}}, {dr: list{"sec"}, aw: list{"."}}} {
@@ -71,7 +71,7 @@ func TestFS_case07_HiddenDirectory(t *testing.T) {
 }
 
 func TestFS_case08_HiddenFileUnderAnAllow(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file(".env", "secret")
 		// Root keeps CAP_DAC_OVERRIDE: the file opens as an empty one (design, "Settled").
 		read := "read .env: EACCES"
@@ -87,7 +87,7 @@ func TestFS_case08_HiddenFileUnderAnAllow(t *testing.T) {
 }
 
 func TestFS_case09_AllowOfTheFileItselfWins(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file(".env", "secret")
 		b.check(cfg{dr: list{".env"}, ar: list{".env"}}, "holds .env secret: ok", "append .env: refused")
 		r := b.sh(cfg{dr: list{".env"}, aw: list{".env"}}, "cat .env; echo x >> .env")
@@ -100,7 +100,7 @@ func TestFS_case09_AllowOfTheFileItselfWins(t *testing.T) {
 }
 
 func TestFS_case10_AllowOfALinkToADeniedFile(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("sec/k", "secret")
 		b.link("sec/k", "lk")
 		if !b.who.root() {
@@ -114,7 +114,7 @@ func TestFS_case10_AllowOfALinkToADeniedFile(t *testing.T) {
 }
 
 func TestFS_case11_DeepestRuleDecides(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		for _, f := range []string{"a/f", "a/b/f", "a/b/c/f", "a/b/c/d/f"} {
 			b.file(f, "text of "+f)
 		}
@@ -124,7 +124,7 @@ func TestFS_case11_DeepestRuleDecides(t *testing.T) {
 }
 
 func TestFS_case12_HiddenHomeVisibleProject(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("../.bashrc", "secret")
 		b.file("src", "source")
 		b.mkdir("build", 0o755)
@@ -137,7 +137,7 @@ func TestFS_case12_HiddenHomeVisibleProject(t *testing.T) {
 }
 
 func TestFS_case13_DenyAndAllowWriteOfOneDirectory(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("sec/k", "secret")
 		b.check(cfg{dr: list{"sec"}, aw: list{"sec"}}, "holds sec/k secret: ok", "create sec/n: ok")
 		b.holds("sec/n", "made")
@@ -148,7 +148,7 @@ func TestFS_case13_DenyAndAllowWriteOfOneDirectory(t *testing.T) {
 }
 
 func TestFS_case15_LiteralNameWithGlobCharacter(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("x*y/k", "1")
 		b.file("xay/k", "2")
 		b.check(cfg{dr: list{object{"path": "x*y", "literal": true}}}, "empty x*y: ok", "read x*y/k: ENOENT", "holds xay/k 2: ok")
@@ -156,7 +156,7 @@ func TestFS_case15_LiteralNameWithGlobCharacter(t *testing.T) {
 }
 
 func TestFS_case16_WritePatternThatIsALink(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.mkdir("target", 0o755)
 		b.link("target", "l*k")
 		r := b.check(cfg{aw: list{"l*k"}}, "create l*k/n: refused", "create target/n: refused")
@@ -166,7 +166,7 @@ func TestFS_case16_WritePatternThatIsALink(t *testing.T) {
 }
 
 func TestFS_case17_PatternThatCanMatchNothing(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		for _, c := range []cfg{{dr: list{"~/p/**/.env/"}}, {dw: list{b.work + "/x*/"}}} {
 			r := b.run(c, "touch", b.dir+"/tmp/ran")
 			r.exits(1).says("Error: ", "filesystem.den", ".0")
@@ -176,7 +176,7 @@ func TestFS_case17_PatternThatCanMatchNothing(t *testing.T) {
 }
 
 func TestFS_case18_BadEntriesNameTheirKey(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		for _, bad := range []any{"", 5, object{"path": "x"}, object{"path": "x", "literal": true, "z": 1}} {
 			for _, key := range []string{"denyRead", "allowRead", "allowWrite", "denyWrite"} {
 				c := cfg{aw: list{"."}, fs: object{key: list{"ok", bad}}}
@@ -189,7 +189,7 @@ func TestFS_case18_BadEntriesNameTheirKey(t *testing.T) {
 }
 
 func TestFS_case19_LockedDirectory(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("locked/s", "secret")
 		b.must(os.Chmod(b.abs("locked"), 0))
 		// FS-11: what is not inspectable hides the nearest ancestor that is. An error before the start is as good.
@@ -203,7 +203,7 @@ func TestFS_case19_LockedDirectory(t *testing.T) {
 }
 
 func TestFS_case27_LinksLeadingOut(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("../g", "old")
 		b.mkdir("../out", 0o755)
 		b.link("../g", "l")
@@ -221,7 +221,7 @@ func TestFS_case27_LinksLeadingOut(t *testing.T) {
 }
 
 func TestFS_case28_WriteRootThatIsALink(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.mkdir("../other", 0o755)
 		b.link("../other", "sl")
 		r := b.check(cfg{aw: list{"sl"}}, "create sl/n: refused", "create ../other/n: refused", "create n: refused")
@@ -234,7 +234,7 @@ func TestFS_case28_WriteRootThatIsALink(t *testing.T) {
 }
 
 func TestFS_case32_CredentialDenyIsNotLifted(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("keys/sub/b", "secret")
 		b.file("keys/a", "secret")
 		c := cfg{ar: list{"keys/sub", "keys/sub/b"}, aw: list{".", "keys/sub"},
@@ -245,7 +245,7 @@ func TestFS_case32_CredentialDenyIsNotLifted(t *testing.T) {
 }
 
 func TestFS_case34_Disabled(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("netrc", "real")
 		b.file("sec", "seen")
 		c := cfg{dr: list{"sec"}, fs: object{"disabled": true},
@@ -261,7 +261,7 @@ func TestFS_case34_Disabled(t *testing.T) {
 }
 
 func TestFS_case36_EmptyHome(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		cmd := b.command(b.srt(cfg{aw: list{"~"}}, probePath, "create", "n", ";", "create", "/n", ";", "create", b.home+"/n")...)
 		cmd.Env = append(b.env, "HOME=")
 		r := b.finish(cmd)
@@ -279,14 +279,14 @@ func TestFS_case36_EmptyHome(t *testing.T) {
 }
 
 func TestFS_10_AbsentWriteRootGrantsNothing(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.check(cfg{aw: list{"later"}}, "mkdir later: refused", "create later: refused").says("later")
 		b.absent("later")
 	})
 }
 
 func TestFS_41_DirectoriesAboveAProtectedFile(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("a/b/c/conf", "old")
 		b.file("a/b/n", "n")
 		b.check(cfg{aw: list{"."}, dw: list{"a/b/c/conf"}}, "rename a z: EBUSY", "rename a/b z: EBUSY", "rename a/b/c z: EBUSY",
@@ -297,7 +297,7 @@ func TestFS_41_DirectoriesAboveAProtectedFile(t *testing.T) {
 }
 
 func TestFS_47_48_PrivateKernelTrees(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		r := b.sh(cfg{aw: list{"."}}, "ls /dev; ls -A /dev/shm; ls -A /dev/pts")
 		want := "core\nfd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\nptmx"
 		r.ok().prints(want)
@@ -312,7 +312,7 @@ func TestFS_47_48_PrivateKernelTrees(t *testing.T) {
 }
 
 func TestFS_49_HiddenWorkingDirectory(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("f", "secret")
 		r := b.run(cfg{dr: list{"."}}, "sh", "-c", "pwd; cat f")
 		r.fails().says(b.work)
@@ -323,7 +323,7 @@ func TestFS_49_HiddenWorkingDirectory(t *testing.T) {
 }
 
 func TestFS_50_TemporaryDirectory(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		for _, unusable := range []string{"/nonexistent/x", b.dir + "/link"} {
 			b.mkdir(b.dir+"/target", 0o755)
 			if unusable == b.dir+"/link" {
@@ -339,7 +339,7 @@ func TestFS_50_TemporaryDirectory(t *testing.T) {
 }
 
 func TestFS_51_OwnFilesAreNotWritable(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		c := cfg{aw: list{"/"}}
 		path := b.settings(c)
 		b.file("srt", "")

@@ -31,7 +31,7 @@ func (b *box) repository(dir string) {
 }
 
 func TestFS_case20_GitInitInAnEmptyDirectory(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.withGit()
 		r := b.sh(cfg{aw: list{"."}}, "git init -q && git add -A && git status --short")
 		r.ok().prints("")
@@ -43,7 +43,7 @@ func TestFS_case20_GitInitInAnEmptyDirectory(t *testing.T) {
 }
 
 func TestFS_case21_Repository(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository(".")
 		hook := b.abs(".git/hooks/pre-commit.sample")
 		text, err := os.ReadFile(hook)
@@ -69,7 +69,7 @@ func TestFS_case21_Repository(t *testing.T) {
 }
 
 func TestFS_case22_Worktree(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository("../main")
 		b.must(os.Remove(b.work))
 		b.host2(b.home, "git", "-C", b.home+"/main", "worktree", "add", "-q", b.work).ok()
@@ -91,7 +91,7 @@ func (b *box) host2(dir string, args ...string) result {
 }
 
 func TestFS_case23_DepthOfTheSearch(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		for _, f := range []string{"a/b/.bashrc", "a/.idea/x", "UP/.BashRC", "a/b/c/.bashrc"} {
 			b.file(f, "old")
 		}
@@ -105,7 +105,7 @@ func TestFS_case23_DepthOfTheSearch(t *testing.T) {
 }
 
 func TestFS_35_MandatoryNames(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		names := []string{".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile", ".ripgreprc",
 			".mcp.json", ".vscode/x", ".idea/x", ".claude/commands/x", ".claude/agents/x"}
 		var lines []string
@@ -122,7 +122,7 @@ func TestFS_35_MandatoryNames(t *testing.T) {
 }
 
 func TestFS_case24_NestedRepository(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository("sub/nested")
 		c := cfg{aw: list{"."}, top: object{"mandatoryDenySearchDepth": 4}} // FS-38: two directories above it
 		b.check(c, "rename sub/nested x: EBUSY", "rename sub x: EBUSY", "rename sub/nested/f sub/nested/g: ok",
@@ -134,7 +134,7 @@ func TestFS_case24_NestedRepository(t *testing.T) {
 }
 
 func TestFS_case25_MandatoryNameThatIsALink(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("vs/x", "old")
 		b.link("vs", ".vscode")
 		b.check(cfg{aw: list{"."}}, "unlink .vscode: EBUSY", "rename .vscode v: EBUSY", "write vs/x: refused", "create vs/y: refused")
@@ -146,7 +146,7 @@ func TestFS_case25_MandatoryNameThatIsALink(t *testing.T) {
 }
 
 func TestFS_case26_DeniedLink(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("s/env", "secret")
 		b.link("s/env", ".env")
 		c := cfg{dr: list{".env"}, aw: list{"."}}
@@ -175,7 +175,7 @@ func (b *box) gitServer(root string) (port string) {
 const byProxy = "unset NO_PROXY no_proxy; "
 
 func TestGit_CloneOverHTTP(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository("../origin")
 		port := b.gitServer(b.home)
 		for _, host := range []string{"127.0.0.1", "localhost"} {
@@ -188,7 +188,7 @@ func TestGit_CloneOverHTTP(t *testing.T) {
 }
 
 func TestGit_CloneOffTheList(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository("../origin")
 		port := b.gitServer(b.home)
 		for _, c := range []cfg{{}, {allow: list{"localhost:1"}}, {allow: list{"127.0.0.1"}}, {allow: list{"localhost"}, deny: list{"localhost"}}} {

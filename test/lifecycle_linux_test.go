@@ -11,7 +11,7 @@ import (
 )
 
 func TestCLI_17_OneAfterAnotherLeavesNothing(t *testing.T) {
-	each(t, func(b *box) {
+	each(t, func(t *testing.T, b *box) {
 		b.repository(".")
 		before, host := b.tree("../.."), hostTrace(t)
 		args := b.srt(cfg{aw: list{"."}, dw: list{"f"}, dr: list{"/etc/hostname"}, allow: list{"localhost"}}, "sh", "-c", "sleep 60 & exit 0")
@@ -29,7 +29,7 @@ func TestCLI_17_OneAfterAnotherLeavesNothing(t *testing.T) {
 }
 
 func TestCLI_17_ManyAtOnceLeaveNothing(t *testing.T) {
-	each(t, func(b *box) {
+	each(t, func(t *testing.T, b *box) {
 		web := b.web()
 		args := b.srt(cfg{aw: list{"."}, allow: list{"localhost:" + web.port}}, "sh", "-c",
 			byProxy+"sleep 60 & curl -fsS http://localhost:"+web.port+"/ -o $0 && touch made-$0")
@@ -60,7 +60,7 @@ func TestCLI_17_ManyAtOnceLeaveNothing(t *testing.T) {
 func TestCLI_15_17_SignalsLeaveNothing(t *testing.T) {
 	signals := map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130, syscall.SIGHUP: 129, syscall.SIGQUIT: 131,
 		syscall.SIGKILL: -9}
-	each(t, func(b *box) {
+	each(t, func(t *testing.T, b *box) {
 		for sig, want := range signals {
 			b.file("seen", "")
 			before, host := b.tree("."), hostTrace(t)
@@ -82,7 +82,7 @@ func TestCLI_15_17_SignalsLeaveNothing(t *testing.T) {
 }
 
 func TestCLI_15_StatusAfterASignal(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		tests := []struct {
 			name, script string
 			want         int
@@ -107,7 +107,7 @@ func TestCLI_15_StatusAfterASignal(t *testing.T) {
 }
 
 func TestFS_case29_KilledSrtLeavesNoFile(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository(".")
 		b.file(".bashrc", "")
 		before := b.tree(".")
@@ -130,7 +130,7 @@ func TestFS_case29_KilledSrtLeavesNoFile(t *testing.T) {
 }
 
 func TestFS_case30_NeighbourKeepsItsDenies(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file(".bashrc", "old")
 		b.file("sec/k", "secret")
 		c := cfg{aw: list{"."}, dr: list{"sec"}}
@@ -154,7 +154,7 @@ func TestFS_case30_NeighbourKeepsItsDenies(t *testing.T) {
 }
 
 func TestCLI_18_BackgroundProcessesHoldNothingOpen(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		// What the command leaves running holds the pipes of its output; srt ends it, so that readers see the end.
 		b.sh(cfg{}, "echo out; (setsid sleep 60; echo late) & exec true").ok().prints("out").silent()
 		b.deserted()
@@ -162,7 +162,7 @@ func TestCLI_18_BackgroundProcessesHoldNothingOpen(t *testing.T) {
 }
 
 func TestCLI_17_OutlivesNoConnection(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		need(t, "python3")
 		ln, err := net.Listen("tcp4", "127.0.0.1:0")
 		b.must(err)

@@ -43,7 +43,7 @@ func (b *box) withHosts(c cfg, hosts string, args ...string) result {
 }
 
 func TestNet_case16_21_ResolvedAddresses(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		web := b.web()
 		hosts := hostsFile
 		own := ownAddress(t)

@@ -47,7 +47,7 @@ func (r *recorder) requests() []*http.Request {
 
 func TestNet_ClientsByEveryVariable(t *testing.T) {
 	need(t, "curl", "python3")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		web := b.web()
 		allowed := cfg{allow: list{"localhost:" + web.port}}
 		url := " http://localhost:" + web.port + "/x"
@@ -169,7 +169,7 @@ func connectTo(target string) string {
 }
 
 func TestNet_HTTPProxyCases(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		web := b.web()
 		get := "GET /tunnel HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 		const off, on = "403 host is not on the allow list", "403 host is on the deny list"
@@ -202,7 +202,7 @@ func TestNet_HTTPProxyCases(t *testing.T) {
 }
 
 func TestNet_case12_UserinfoIsNoHost(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		web := b.web()
 		b.exchanges(chapter(), "3128", "@", []exchange{ // here "@" stands for itself
 			{"case 12", "GET http://evil.test:pw@127.0.0.1:" + web.port + "/x HTTP/1.1\r\nHost: x\r\n$AUTH\r\nConnection: close\r\n\r\n", []string{"200 OK", "hello"}, ""},
@@ -224,7 +224,7 @@ func socksTo(command, kind byte, address string, port int) string {
 }
 
 func TestNet_SOCKSCases(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		web := b.web()
 		var port int
 		fmt.Sscan(web.port, &port)
@@ -249,7 +249,7 @@ func TestNet_SOCKSCases(t *testing.T) {
 }
 
 func TestNet_case31_32_CallsThatLeadAround(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.check(cfg{aw: list{"."}}, "socket 1 1: EPERM", "socket 1 2: EPERM", "socket 40 1: EPERM", "iouring: EPERM", "socketpair 1 1: ok",
 			"socketpair 1 5: ok", "socketpair 1 2: EPERM", "socket 2 1: ok", "socket 10 2: ok", "socket 16 3: ok",
 			"userns: EPERM", "mountns: EPERM", "clone3: ENOSYS", "mount . /mnt: EPERM", "umount /proc: EPERM", "setns: EPERM")
@@ -267,7 +267,7 @@ func TestNet_case31_32_CallsThatLeadAround(t *testing.T) {
 }
 
 func TestNet_case33_ProxiesAcceptFromTheFirstInstruction(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		ports := []string{"127.0.0.1:3128", "[::1]:3128", "127.0.0.1:1080", "[::1]:1080"}
 		args := b.srt(cfg{}, probePath)
 		for i, p := range ports {
@@ -283,7 +283,7 @@ func TestNet_case33_ProxiesAcceptFromTheFirstInstruction(t *testing.T) {
 }
 
 func TestNet_3_NothingElseIsReachable(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		web := b.web()
 		own, err := net.Listen("tcp6", "[::1]:0")
 		b.must(err)
@@ -298,7 +298,7 @@ func TestNet_3_NothingElseIsReachable(t *testing.T) {
 
 func TestNet_case35_SSH(t *testing.T) {
 	need(t, "git", "ssh", "python3")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.withGit()
 		// The command waits for a line while ssh runs, and all command lines are read meanwhile.
 		banner, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -41,7 +41,7 @@ func (b *box) owner(path string) int {
 
 func TestRoot_CheckoutOfAnotherOwner(t *testing.T) {
 	need(t, "make", "gcc", "git")
-	asRoot(t, func(b *box) {
+	asRoot(t, func(t *testing.T, b *box) {
 		b.repository(".")
 		b.copyTree("testdata/cproject", ".")
 		b.giveAway()
@@ -77,7 +77,7 @@ func TestRoot_CheckoutOfAnotherOwner(t *testing.T) {
 }
 
 func TestGit_safeDirectories(t *testing.T) {
-	asRoot(t, func(b *box) {
+	asRoot(t, func(t *testing.T, b *box) {
 		b.repository(".")
 		b.giveAway()
 		c := cfg{aw: list{"."}, top: object{"git": object{"safeDirectories": list{b.work}}}}
@@ -99,7 +99,7 @@ func (b *box) keeps(args ...string) {
 }
 
 func TestRoot_KernelSettings(t *testing.T) {
-	asRoot(t, func(b *box) {
+	asRoot(t, func(t *testing.T, b *box) {
 		settings := []string{"kernel/core_pattern", "kernel/hostname", "kernel/sysrq", "kernel/panic", "kernel/randomize_va_space", "vm/swappiness",
 			"vm/overcommit_memory", "fs/protected_symlinks", "net/ipv4/ip_forward", "fs/mount-max", "user/max_user_namespaces"}
 		for _, c := range []cfg{{}, {aw: list{"/"}}, {fs: object{"disabled": true}}} {
@@ -124,7 +124,7 @@ func TestRoot_KernelSettings(t *testing.T) {
 }
 
 func TestRoot_KeyringOfTheHost(t *testing.T) {
-	asRoot(t, func(b *box) {
+	asRoot(t, func(t *testing.T, b *box) {
 		id, err := unix.AddKey("user", "srt-test-"+b.mark, []byte("secret"), unix.KEY_SPEC_USER_KEYRING)
 		if err != nil {
 			t.Fatalf("the host has no keyring: %v", err)
@@ -144,7 +144,7 @@ func TestRoot_KeyringOfTheHost(t *testing.T) {
 }
 
 func TestRoot_IPCOfTheHost(t *testing.T) {
-	asRoot(t, func(b *box) {
+	asRoot(t, func(t *testing.T, b *box) {
 		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o666)
 		b.must(err)
 		defer unix.SysvShmCtl(id, unix.IPC_RMID, nil)
@@ -159,7 +159,7 @@ func TestRoot_IPCOfTheHost(t *testing.T) {
 }
 
 func TestProcessesOfTheHost(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		victim := b.command("sleep", "60")
 		b.must(victim.Start())
 		defer victim.Process.Kill()
@@ -203,7 +203,7 @@ func (b *box) debRepository() string {
 
 func TestRoot_AptDownload(t *testing.T) {
 	need(t, "apt-get", "dpkg-deb")
-	asRoot(t, func(b *box) {
+	asRoot(t, func(t *testing.T, b *box) {
 		repo := b.debRepository()
 		server := httptest.NewServer(http.FileServer(http.Dir(repo)))
 		defer server.Close()

@@ -78,7 +78,7 @@ func TestCFG_Cases(t *testing.T) {
 		{"CFG-70", with(`"tlsTerminate":{},"mitmProxy":{"socketPath":"/x","domains":["a.com"]}`, "", ""), "mutually exclusive"},
 		{"FS-4 NUL", with("", `"allowRead":["a\u0000b"]`, ""), "filesystem.allowRead.0"},
 	}
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		for _, tt := range tests {
 			path := b.dir + "/given.json"
 			b.must(os.WriteFile(path, []byte(tt.text), 0o644))
@@ -102,7 +102,7 @@ func TestCFG_Cases(t *testing.T) {
 }
 
 func TestCFG_7_AllIssuesAreListed(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		path := b.dir + "/given.json"
 		b.file(path, `{"network":{"allowedDomains":["*.com",5]},"filesystem":{"denyRead":[""],"allowWrite":1,"denyWrite":[]}}`)
 		r := b.host(srtPath, "-s", path, "true").exits(1)
@@ -115,7 +115,7 @@ func TestCFG_7_AllIssuesAreListed(t *testing.T) {
 }
 
 func TestCFG_case12_CanonicalDeny(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		web := b.web()
 		b.exchanges(cfg{allow: list{"127.0.0.1"}, deny: list{"127.1"}}, "3128", web.port, []exchange{
 			{"case 12", connectTo("127.0.0.1:@"), []string{"403 host is on the deny list"}, ""},
@@ -128,7 +128,7 @@ func TestCFG_case12_CanonicalDeny(t *testing.T) {
 }
 
 func TestCFG_9_NothingRunsWithoutThePolicy(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("x", "old")
 		for name, c := range map[string]cfg{
 			"deny pattern":      {aw: list{"."}, dr: list{"**/*.pem"}},

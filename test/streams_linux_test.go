@@ -20,7 +20,7 @@ func (b *box) open(path string, flags int) *os.File {
 }
 
 func TestCLI_10_NoOtherDescriptor(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("f", "x")
 		cmd := b.command(b.srt(cfg{aw: list{"."}}, "sh", "-c", "ls /proc/$$/fd")...)
 		for range 18 {
@@ -31,7 +31,7 @@ func TestCLI_10_NoOtherDescriptor(t *testing.T) {
 }
 
 func TestCLI_10_ClosedStreams(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		args := b.srt(cfg{aw: list{"."}}, "sh", "-c", "echo ran >ran; ls -l /proc/self/fd >fds 2>&1; exit 3")
 		for _, closed := range []string{"<&-", ">&-", "2>&-", "<&- >&- 2>&-"} {
 			b.host(append([]string{"sh", "-c", `"$@" ` + closed, "sh"}, args...)...).exits(3)
@@ -47,7 +47,7 @@ func TestCLI_10_ClosedStreams(t *testing.T) {
 }
 
 func TestFS_case31_StdinFileGivesNoMoreThanReading(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("../v", "line 1\nline 2\n")
 		b.must(os.Chmod(b.home+"/v", 0o600))
 		before := b.tree("..")
@@ -69,7 +69,7 @@ func TestFS_case31_StdinFileGivesNoMoreThanReading(t *testing.T) {
 }
 
 func TestFS_case31_StdinDirectoryLeadsNowhere(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.mkdir("../d", 0o755)
 		b.mkdir("in", 0o755)
 		run := func(dir string) func(args ...string) result {
@@ -93,7 +93,7 @@ func TestFS_case31_StdinDirectoryLeadsNowhere(t *testing.T) {
 }
 
 func TestFS_46_OffsetIsSharedWithTheCaller(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		var text strings.Builder
 		for i := range 20000 {
 			fmt.Fprintf(&text, "line %d\n", i)
@@ -116,7 +116,7 @@ func TestFS_46_OffsetIsSharedWithTheCaller(t *testing.T) {
 }
 
 func TestLandlock_SecondWall(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("../v", "old")
 		b.host("mkfifo", b.home+"/pipe").ok()
 		b.host("mkfifo", b.abs("inside")).ok()
@@ -140,7 +140,7 @@ func TestLandlock_SecondWall(t *testing.T) {
 }
 
 func TestRlimit_NOFILE(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		for _, n := range []string{"100", "256", "517"} {
 			args := append([]string{"bash", "-c", "ulimit -Sn " + n + ` && exec "$@"`, "bash"}, b.srt(cfg{}, "sh", "-c", "ulimit -Sn; ulimit -Hn")...)
 			hard := b.host("bash", "-c", "ulimit -Hn").ok().stdout
@@ -150,7 +150,7 @@ func TestRlimit_NOFILE(t *testing.T) {
 }
 
 func TestCLI_case24_Words(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		words := []string{"a  b", "$HOME", "", "it's", "new\nline", `back\slash`, "!!", "*", "~", `"`, "-n", "é", "\xff\x01"}
 		want := strings.Join(words, "|") + "|"
 		b.run(cfg{}, append([]string{"printf", "%s|"}, words...)...).ok().prints(want)
@@ -159,7 +159,7 @@ func TestCLI_case24_Words(t *testing.T) {
 }
 
 func TestCLI_LargeOutputAndInput(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		const size = 32 << 20
 		cmd := b.command(b.srt(cfg{}, "sh", "-c", "wc -c; head -c 33554432 /dev/zero")...)
 		cmd.Stdin = strings.NewReader(strings.Repeat("x", size))

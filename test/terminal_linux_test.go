@@ -113,7 +113,7 @@ func (b *box) bash() []string {
 }
 
 func TestTerminal_InteractiveShell(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		term := b.onTerminal(b.srt(cfg{aw: list{"."}}, b.bash()...)...)
 		term.expect("ready$ ")
 		term.do("echo $((40+2))", "42\n")
@@ -167,7 +167,7 @@ func (b *box) resumed(name string) {
 }
 
 func TestTerminal_HandedBackToTheOuterShell(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		srt := strings.Join(b.srt(cfg{aw: list{"."}}), " ")
 		term := b.onTerminal(b.bash()...)
 		term.expect("ready$ ")
@@ -203,7 +203,7 @@ func TestTerminal_HandedBackToTheOuterShell(t *testing.T) {
 
 func TestTerminal_WindowSizeAndRawMode(t *testing.T) {
 	need(t, "python3")
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		term := b.onTerminal(b.srt(cfg{}, b.bash()...)...)
 		term.expect("ready$ ")
 		term.do("trap 'echo resized $(stty size)' WINCH; echo set$((1))", "set1")
@@ -223,7 +223,7 @@ termios.tcsetattr(0, termios.TCSANOW, old); print("key", key)'` + "\n")
 }
 
 func TestTerminal_KeyboardInjectionRefused(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		term := b.onTerminal(b.srt(cfg{}, probePath, "tiocsti", ";", "tioclinux", ";", "tiocsetd")...)
 		term.expect("EPERM\nEPERM\nEPERM\n")
 		term.exits(0)
@@ -231,7 +231,7 @@ func TestTerminal_KeyboardInjectionRefused(t *testing.T) {
 }
 
 func TestTerminal_PipelineStaysInTheCallersGroup(t *testing.T) {
-	eachAlong(t, func(b *box) {
+	eachAlong(t, func(t *testing.T, b *box) {
 		srt := strings.Join(b.srt(cfg{}), " ")
 		term := b.onTerminal(b.bash()...)
 		term.expect("ready$ ")

@@ -42,7 +42,7 @@ const (
 // TestEscape_037_UnfilteredHelper: pid 1 of the sandbox, which no filter of the command's holds back, cannot be traced,
 // written to, robbed of its descriptors, stopped or killed.
 func TestEscape_037_UnfilteredHelper(t *testing.T) {
-	iov := hex(make([]byte, 16))
+	iov := hex("\x00\x10\x00\x00\x00\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00") // 8 bytes at 0x1000
 	each1(t, []one{
 		{"attach", eperm, []call{{unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1, 0, 0}}},
 		{"seize", eperm, []call{{unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1, 0, 0}}},
@@ -51,13 +51,12 @@ func TestEscape_037_UnfilteredHelper(t *testing.T) {
 		{"mem", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/mem", unix.O_RDWR, 0}}},
 		{"take a descriptor", eperm, []call{{unix.SYS_PIDFD_OPEN, 1, 0}, {unix.SYS_PIDFD_GETFD, ret(0), 3, 0}}},
 		{"descriptor by path", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/fd/3", unix.O_RDWR, 0}}},
-		{"environment", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/environ", unix.O_RDONLY, 0}, {unix.SYS_READ, ret(0), hex(make([]byte, 64)), 64}}},
-		{"maps", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/maps", unix.O_RDONLY, 0}, {unix.SYS_READ, ret(0), hex(make([]byte, 64)), 64}}},
+		{"environment", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/environ", unix.O_RDONLY, 0}}},
+		{"maps", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/maps", unix.O_RDONLY, 0}}},
 		{"program", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/exe", unix.O_RDONLY, 0}}},
 		{"root", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/root/etc", unix.O_RDONLY, 0}}},
 		{"cwd", refusal, []call{{unix.SYS_OPENAT, at, "/proc/1/cwd", unix.O_RDONLY, 0}}},
 		{"compare", eperm, []call{{unix.SYS_KCMP, 1, 1, 1, 0, 0}}},
-		{"limits", eperm, []call{{unix.SYS_PRLIMIT64, 1, unix.RLIMIT_NOFILE, hex(make([]byte, 16)), 0}}},
 	})
 	each(t, func(t *testing.T, w *world) {
 		o := w.sh(`for s in KILL STOP TERM HUP INT SEGV ABRT CHLD USR1 TRAP SYS PIPE; do kill -$s 1; done; sleep 0.1; exit 42`)
@@ -198,8 +197,6 @@ func TestEscape_050_Tioclinux(t *testing.T) {
 
 // TestEscape_068_KernelSurface: what a user namespace of one's own opens elsewhere stays shut.
 func TestEscape_068_KernelSurface(t *testing.T) {
-	table := make([]byte, 20)
-	table[0], table[4] = 20, 0
 	each1(t, []one{
 		{"bpf", eperm, []call{{unix.SYS_BPF, 5, hex(make([]byte, 128)), 128}}},
 		{"perf", eperm, []call{{unix.SYS_PERF_EVENT_OPEN, hex(make([]byte, 128)), 0, -1, -1, 0}}},
