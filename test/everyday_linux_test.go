@@ -116,9 +116,9 @@ func TestPython_Devices(t *testing.T) {
 	need(t, "python3")
 	eachAlong(t, func(t *testing.T, b *box) {
 		script := `
-import os
-with open("/dev/shm/x", "w") as f: f.write("shared")
-print(open("/dev/shm/x").read())
+import sys
+with open("/dev/shm/" + sys.argv[1], "w") as f: f.write("shared")
+print(open("/dev/shm/" + sys.argv[1]).read())
 print(repr(open("/dev/null").read()), open("/dev/null", "w").write("gone"))
 print(open("/dev/zero", "rb").read(3), len(open("/dev/urandom", "rb").read(5)))
 try: open("/dev/full", "wb", 0).write(b"x")
@@ -128,9 +128,9 @@ except OSError as e: print("tty", e.errno)
 from multiprocessing import Semaphore, Pool
 print(Semaphore(1).acquire(), sum(Pool(2).map(abs, [-1, -2])))
 `
-		r := b.run(cfg{}, "python3", "-c", script).ok()
+		r := b.run(cfg{}, "python3", "-c", script, b.mark).ok()
 		r.prints("shared\n'' 4\nb'\\x00\\x00\\x00' 5\n28\ntty 6\nTrue 3")
-		b.absent("/dev/shm/x")
+		b.absent("/dev/shm/" + b.mark)
 	})
 }
 

@@ -98,6 +98,29 @@ func (b *box) keeps(args ...string) {
 	})
 }
 
+func TestFS_44_PrivilegesInside(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		kept := "0000000000000000"
+		if b.who.root() {
+			// CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE (design section 4).
+			kept = "00000000000004fb"
+		}
+		want := []string{"CapInh:\t0000000000000000", "CapPrm:\t" + kept, "CapEff:\t" + kept, "CapBnd:\t" + kept, "CapAmb:\t0000000000000000",
+			"NoNewPrivs:\t1", "Seccomp:\t2"}
+		r := b.run(cfg{}, "cat", "/proc/self/status").ok()
+		for _, line := range want {
+			if !strings.Contains(r.stdout, line+"\n") {
+				t.Errorf("want %q; %v", line, r)
+			}
+		}
+		// Pid 1 gives up the rest once it has started the command (design section 2), which may be a moment later.
+		b.sh(cfg{}, "until grep -q '^CapEff:.0000000000000000' /proc/1/status; do :; done; grep -E '^(CapPrm|CapInh|CapAmb)' /proc/1/status").ok().
+			prints("CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapAmb:\t0000000000000000")
+		b.run(cfg{}, "cat", "/proc/sys/user/max_user_namespaces").ok().prints("0")
+		b.check(cfg{aw: list{"."}, fs: object{"disabled": true}}, "mkdev n: EPERM", "hostname: EPERM", "userns: EPERM|ENOSPC")
+	})
+}
+
 func TestRoot_KernelSettings(t *testing.T) {
 	asRoot(t, func(t *testing.T, b *box) {
 		settings := []string{"kernel/core_pattern", "kernel/hostname", "kernel/sysrq", "kernel/panic", "kernel/randomize_va_space", "vm/swappiness",
