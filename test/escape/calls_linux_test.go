@@ -69,3 +69,5 @@ func (w *world) status(name string, want []unix.Errno, calls ...call) {
 	}
 	w.t.Errorf("%s: status %d (%s), want %v\n%s", name, o.code, unix.ErrnoName(unix.Errno(o.code)), want, o.err)
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -80,7 +80,7 @@ func TestEscape_054_SetuidProgram(t *testing.T) {
 	w := newWorld(t, accounts[1])
 	copyProgram(w, "touch", programs+"/attack")
 	w.must(os.Chown(w.dir+"/touch", 0, 0))
-	w.must(os.Chmod(w.dir+"/touch", 0o6755))
+	w.must(unix.Chmod(w.dir+"/touch", 0o6755))
 	create := func(name string) string {
 		return `$WORLD/touch ` + strings.TrimPrefix(script(call{unix.SYS_OPENAT, at, name, unix.O_CREAT | unix.O_WRONLY, 0o600}), "$PROGRAMS/attack ")
 	}

@@ -55,13 +55,15 @@ func descendants(root int) []int {
 // pids are the processes of a sandbox, its pid 1 included.
 func (r *running) pids() []int { return descendants(r.cmd.Process.Pid) }
 
-// gone waits until none of these processes is left and returns those that are still there in the end.
+// gone waits until none of these processes runs and returns those that still do in the end. One that has ended and waits
+// for the host's init to notice is gone.
 func gone(pids []int) []int {
 	var left []int
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		left = left[:0]
+		table := processTable()
 		for _, pid := range pids {
-			if syscall.Kill(pid, 0) == nil {
+			if p, there := table[pid]; there && p.state != "Z" {
 				left = append(left, pid)
 			}
 		}
