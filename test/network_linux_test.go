@@ -97,7 +97,7 @@ func exists(tool string) bool {
 // exchange is one request as bytes to a proxy inside a sandbox, and what has to be in the answer.
 type exchange struct {
 	rule  string
-	input string // @ stands for the port of a server on the host, $AUTH for the session's credentials
+	input string // @ stands for the port of a server on the host, $AUTH for the session's credentials, $AS(user) for its token with another user
 	want  []string
 	not   string
 }
@@ -117,6 +117,8 @@ for text in sys.argv[2:]:
     s.settimeout(30)
     data = base64.b64decode(text)
     data = data.replace(b"$AUTH", b"Proxy-Authorization: Basic " + auth).replace(b"$TOKEN", m[2].encode())
+    for name in ("bob", ""):
+        data = data.replace(b"$AS(%s)" % name.encode(), b"Proxy-Authorization: basic " + base64.b64encode((name + ":" + m[2]).encode()))
     data = data.replace(b"$LEN", bytes([len(m[2])]))
     s.sendall(data)
     got = b""
@@ -186,6 +188,8 @@ func TestNet_HTTPProxyCases(t *testing.T) {
 			{"case 4", connectTo("wild.test:8080"), []string{off}, ""},
 			{"case 6", connectTo("[::1%lo]:80"), []string{"403 malformed host"}, ""},
 			{"case 6", connectTo("*.test:443"), []string{"403 malformed host"}, ""},
+			{"case 8", strings.Replace(connectTo("127.0.0.1:@"), "$AUTH", "$AS(bob)", 1) + get, []string{"200 Connection", "hello"}, ""},
+			{"case 8", strings.Replace(connectTo("127.0.0.1:@"), "$AUTH", "$AS()", 1), []string{"407 Proxy"}, "200"},
 			{"case 15", connectTo("127.0.0.1:1"), []string{"502 Bad Gateway"}, ""},
 			{"case 15", "GET http://127.0.0.1:@/1 HTTP/1.1\r\nHost: x\r\n$AUTH\r\n\r\nGET http://127.0.0.1:@/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 				[]string{"HTTP/1.1 200 OK", "407 Proxy"}, ""},
@@ -276,7 +280,7 @@ func TestNet_case33_ProxiesAcceptFromTheFirstInstruction(t *testing.T) {
 			}
 			args = append(args, "connect", p)
 		}
-		for range 50 {
+		for range 100 {
 			b.host(args...).ok().prints("ok\nok\nok\nok")
 		}
 	})
