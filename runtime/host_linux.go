@@ -88,6 +88,20 @@ func (h *host) chooseMaps() error {
 	return err
 }
 
+// ttyGroup is the group of terminals (Documentation/filesystems/devpts.rst; group "tty" everywhere).
+const ttyGroup = 5
+
+// mapsTTYGroup tells whether that group exists in the sandbox: in a container of one id, root maps all there is, which is
+// itself.
+func (h *host) mapsTTYGroup() bool {
+	for _, m := range h.gids {
+		if m.Inside <= ttyGroup && ttyGroup-m.Inside < m.Count {
+			return true
+		}
+	}
+	return false
+}
+
 // mayMapIDs tells whether this process has the capabilities that mapping more than its own id takes
 // (user_namespaces(7)).
 func mayMapIDs() bool {

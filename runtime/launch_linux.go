@@ -208,7 +208,7 @@ func (l *launch) program() (*ns.Program, error) {
 		p.ForbidUserNamespaces()
 	}
 	opts := fsview.CompileOptions{LandlockABI: l.host.landlockABI, NestedNamespaces: l.cfg.AllowNestedUserNamespaces,
-		TTYGroup: l.host.mapsAll, ProcEntries: l.host.procEntries, Lacks: lacks}
+		TTYGroup: l.host.mapsTTYGroup(), ProcEntries: l.host.procEntries, Lacks: lacks}
 	if err := l.plan.Compile(p, opts); err != nil {
 		return nil, err
 	}
