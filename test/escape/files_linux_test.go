@@ -36,7 +36,7 @@ func TestEscape_028_Propagation(t *testing.T) {
 		w.settings.DenyRead, w.settings.DenyWrite = []string{"h"}, []string{w.out}
 		w.umbrella = `mount --make-rshared / 2>/dev/null || true`
 		o := w.outside(`cat /proc/self/mountinfo > before
-$PROGRAMS/srt exec -s ` + w.settingsFile() + ` -- sh -c 'echo INSIDE > ran; exec sleep 1000' & until [ -s ran ]; do sleep 0.01; done
+$PROGRAMS/srt exec -s ` + w.settingsFile() + ` -- sh -c 'echo INSIDE > ran; exec sleep 1000' & until [ -s ran ]; do kill -0 $! || exit 1; sleep 0.01; done
 cat /proc/self/mountinfo > during; kill -9 $!; wait; cat /proc/self/mountinfo > after`)
 		before := w.read("work/before")
 		if len(before) < 100 {
