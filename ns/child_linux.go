@@ -22,7 +22,8 @@ const (
 	scratchFD = 10
 )
 
-// child is all that the new process needs. It is on the heap and never moves.
+// child is all that the new process needs. It is in the program's memory, which the host side shares until the program
+// starts: what it writes before the word to go on is seen here.
 type child struct {
 	steps   *step
 	nsteps  int
@@ -81,6 +82,9 @@ func childMain(c *child) {
 	if step, errno := handOver(c); errno != 0 {
 		fail(c, programFixed, step, errno)
 	}
+	if step, errno := awaitGo(c); errno != 0 {
+		fail(c, programFixed, step, errno)
+	}
 	if step, errno := runProgram(c); errno != 0 {
 		fail(c, programSetup, step, errno)
 	}
@@ -113,6 +117,18 @@ func handOver(c *child) (step, errno uintptr) {
 		}
 	}
 	return fixedCloseRange, closeFrom(firstFree)
+}
+
+// awaitGo waits for the word that the program is written and the identities are mapped. Without it the host side is gone.
+//
+//go:norace
+//go:nosplit
+func awaitGo(c *child) (step, errno uintptr) {
+	n, errno := sys(syscall.SYS_RECVFROM, ctlFD, uintptr(unsafe.Pointer(&c.msg)), msgSize, 0, 0, 0)
+	if errno == 0 && (n != msgSize || c.msg[0] != msgGo) {
+		errno = uintptr(syscall.ESHUTDOWN)
+	}
+	return fixedGo, errno
 }
 
 //go:norace

@@ -29,7 +29,7 @@ const (
 // IDMap is one line of uid_map or gid_map (user_namespaces(7)).
 type IDMap struct{ Inside, Outside, Count uint32 }
 
-// Config is one process to start.
+// Config is what the new process is made with.
 type Config struct {
 	// Namespaces the process is the first of. CLONE_NEWPID and CLONE_NEWUSER are required.
 	Namespaces Namespaces
@@ -37,17 +37,18 @@ type Config struct {
 	// for good; without the right to map groups that is the condition for any map at all.
 	UIDs, GIDs    []IDMap
 	DenySetgroups bool
-	// Setup is executed by pid 1 before the command exists. It must contain AwaitGo before its first step that needs
-	// mapped ids.
-	Setup *Program
 	// Session is the command's place on the terminal.
 	Session Session
-	// Candidates are the paths tried in order, as execvp(3) would, within the file system that Setup leaves behind.
+	// Stdin, Stdout and Stderr become descriptors 0, 1 and 2. They stay the caller's to close. None may be nil.
+	Stdin, Stdout, Stderr *os.File
+}
+
+// Command is what the new process becomes once its program is done.
+type Command struct {
+	// Candidates are the paths tried in order, as execvp(3) would, within the file system that the program leaves behind.
 	Candidates []string
 	// Args and Env are the command's, Args[0] included. No NUL bytes.
 	Args, Env []string
-	// Stdin, Stdout and Stderr become descriptors 0, 1 and 2. They stay the caller's to close. None may be nil.
-	Stdin, Stdout, Stderr *os.File
 }
 
 // Status is how a command ended.

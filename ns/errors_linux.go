@@ -12,6 +12,7 @@ import (
 const (
 	fixedStreams = iota
 	fixedCloseRange
+	fixedGo
 	fixedSignalFD
 	fixedReady
 	fixedFork
@@ -23,6 +24,7 @@ const (
 var fixedSteps = [...]string{
 	fixedStreams:    "hand over the standard streams",
 	fixedCloseRange: "close the inherited descriptors (close_range)",
+	fixedGo:         "wait for the launch program",
 	fixedSignalFD:   "watch for ended processes (signalfd)",
 	fixedReady:      "report that the set-up is done",
 	fixedFork:       "fork the command",

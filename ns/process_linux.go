@@ -16,10 +16,11 @@ type Process struct {
 	// Files are the descriptors that the set-up program sent, by index; nil where it sent none. The caller owns them.
 	Files []*os.File
 
-	pid    int
-	ctl    *os.File
-	config *Config
-	tty    bool
+	pid     int
+	ctl     *os.File
+	program *Program
+	name    string // of the command
+	tty     bool
 
 	mu     sync.Mutex
 	reaped bool
@@ -32,23 +33,13 @@ type Process struct {
 // Pid is the process id of the sandbox's pid 1, as the host sees it.
 func (p *Process) Pid() int { return p.pid }
 
-// awaitReady writes the maps, gives the word and collects what the program sends until it is done.
+// awaitReady collects what the program sends until it is done.
 func (p *Process) awaitReady() error {
-	err := p.writeMaps()
-	if err == nil {
-		err = p.send(message{msgGo})
-	}
-	if err != nil {
-		// Without the word the program waits. If it has failed before that, its own report says more.
-		p.Kill()
-	}
 	for {
-		m, fds, end := p.receive()
+		m, fds, err := p.receive()
 		switch {
-		case end != nil && err != nil:
+		case err != nil:
 			return err
-		case end != nil:
-			return end
 		case m[0] == msgReady:
 			return nil
 		case m[0] == msgFile:
@@ -110,8 +101,8 @@ func (p *Process) failure(m message) error {
 	errno := syscall.Errno(m[3])
 	switch m[1] {
 	case programSetup:
-		if int(m[2]) < len(p.config.Setup.labels) {
-			l := p.config.Setup.labels[m[2]]
+		if int(m[2]) < len(p.program.labels) {
+			l := p.program.labels[m[2]]
 			return &StepError{Op: l.op, Subject: l.subject, Err: errno, Cause: stepCause(l.op, errno)}
 		}
 	case programFixed:
@@ -119,7 +110,7 @@ func (p *Process) failure(m message) error {
 			return &StepError{Op: fixedSteps[m[2]], Err: errno, Cause: stepCause(fixedSteps[m[2]], errno)}
 		}
 	case programExec:
-		return &ExecError{Name: p.config.Args[0], Err: errno}
+		return &ExecError{Name: p.name, Err: errno}
 	}
 	return &StepError{Op: "understand a report of the new process", Err: errno}
 }
@@ -189,15 +180,27 @@ func (p *Process) reap() (syscall.WaitStatus, error) {
 	}
 }
 
-// abandon ends a start that failed and waits until nothing of it is left.
-func (p *Process) abandon() {
+// abandon ends a start that failed, waits until nothing of it is left, and gives the reason: the new process's own
+// report, if it sent one, else err.
+func (p *Process) abandon(err error) error {
 	p.Kill()
+	for {
+		m, fds, end := p.receive()
+		if end != nil {
+			break
+		}
+		p.store(maxFiles, fds)
+		if m[0] == msgFailed {
+			err = p.failure(m)
+		}
+	}
 	p.reap()
 	for _, f := range p.Files {
 		if f != nil {
 			f.Close()
 		}
 	}
+	return err
 }
 
 // Signal sends a signal to the command's process group (to the command alone in SessionShared). After the sandbox has

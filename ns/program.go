@@ -3,22 +3,55 @@
 package ns
 
 import (
+	"errors"
+	"os"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// A Program is a list of system calls that the child of Start executes before the command exists. Everything it
+// A Program is a list of system calls that the child of Prepare executes before the command exists. Everything it
 // points to is prepared beforehand: between clone and exec no memory is allocated and nothing is decided.
 //
-// The zero Program is empty and ready to use. Building one is not safe for concurrent use; a built one may be started
-// many times, one Start at a time (its result slots and buffers are part of it, but the child works on its own copy).
+// It lives in memory that is shared with the child, so that it can be written while the namespaces are being made. It
+// is built by one goroutine and started once. Release gives the memory back; the child keeps its own view of it.
 type Program struct {
-	steps  []step
-	labels []label
+	mem    []byte // the whole mapping: steps in the lower half, what they point to in the upper
+	steps  int    // how many there are
+	data   int    // where the next allocation goes
 	slots  uint32
-	arena  []byte
-	// keep holds everything that a step addresses, so that the garbage collector leaves it alone.
-	keep []any
+	labels []label
+	err    error
+}
+
+// programSize is the address space of a program. Only what is used takes memory: about 2 KiB for each mount.
+const (
+	programSize = 256 << 20
+	stepSize    = int(unsafe.Sizeof(step{}))
+)
+
+// ErrProgramTooLarge says that a program does not fit in its memory, which is more than the kernel's limit of mounts
+// needs (fs.mount-max).
+var ErrProgramTooLarge = errors.New("the launch program is too large")
+
+// NewProgram gives an empty program.
+func NewProgram() (*Program, error) {
+	mem, err := unix.Mmap(-1, 0, programSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, &StepError{Op: "map memory for the launch program", Err: err}
+	}
+	return &Program{mem: mem, data: programSize / 2}, nil
+}
+
+// Release gives the program's memory back. It is idempotent.
+func (p *Program) Release() error {
+	if p.mem == nil {
+		return nil
+	}
+	mem := p.mem
+	p.mem = nil
+	return os.NewSyscallError("munmap", unix.Munmap(mem))
 }
 
 // label says what a step is for, in the words of an error message.
@@ -65,47 +98,51 @@ func Int[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64 | ~uintptr](v T) Arg {
 // Arg uses the result as an argument.
 func (s Slot) Arg() Arg { return Arg{from: s} }
 
-const arenaChunk = 16 << 10
-
 // Str is a pointer to a NUL-terminated copy of s. A NUL byte within s is the caller's mistake and ends the string
 // there, as it would for any system call; callers reject such names first.
 func (p *Program) Str(s string) Arg {
-	b := p.alloc(len(s) + 1)
+	b := p.alloc(len(s)+1, 1)
 	copy(b, s)
-	return Arg{value: uintptr(unsafe.Pointer(&b[0]))}
+	return address(b)
 }
 
-// Bytes is a pointer to b itself. The caller must not change or shrink b afterwards.
+// Bytes is a pointer to a copy of b.
 func (p *Program) Bytes(b []byte) Arg {
+	c := p.alloc(len(b), 8)
+	copy(c, b)
+	return address(c)
+}
+
+// Buffer is a pointer to n zero bytes, aligned for any kernel structure, and the bytes themselves.
+func (p *Program) Buffer(n int) (Arg, []byte) {
+	b := p.alloc(n, 8)
+	return address(b), b
+}
+
+// Pointer is a pointer to a copy of *v. Pointers within it must lead to memory of the program itself.
+func Pointer[T any](p *Program, v *T) Arg {
+	b := p.alloc(int(unsafe.Sizeof(*v)), 8)
+	copy(b, unsafe.Slice((*byte)(unsafe.Pointer(v)), len(b)))
+	return address(b)
+}
+
+func address(b []byte) Arg {
 	if len(b) == 0 {
 		return Arg{}
 	}
-	p.keep = append(p.keep, b)
 	return Arg{value: uintptr(unsafe.Pointer(&b[0]))}
 }
 
-// Buffer is a pointer to n fresh zero bytes, aligned for any kernel structure, and the bytes themselves.
-func (p *Program) Buffer(n int) (Arg, []byte) {
-	words := make([]uint64, (n+7)/8)
-	p.keep = append(p.keep, words)
-	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)[:n:n]
-	return Arg{value: uintptr(unsafe.Pointer(&words[0]))}, b
-}
-
-// Pointer is a pointer to *v, which must live on the heap: it is kept alive, and Go's collector does not move it.
-func Pointer[T any](p *Program, v *T) Arg {
-	p.keep = append(p.keep, v)
-	return Arg{value: uintptr(unsafe.Pointer(v))}
-}
-
-func (p *Program) alloc(n int) []byte {
-	if n > len(p.arena) {
-		p.arena = make([]byte, max(n, arenaChunk))
-		p.keep = append(p.keep, p.arena)
+// alloc takes n zero bytes of the program's memory. When there is none left it remembers that and gives memory that no
+// child will see.
+func (p *Program) alloc(n, align int) []byte {
+	start := (p.data + align - 1) &^ (align - 1)
+	if p.err != nil || start+n > len(p.mem) {
+		p.err = ErrProgramTooLarge
+		return make([]byte, n)
 	}
-	b := p.arena[:n:n]
-	p.arena = p.arena[n:]
-	return b
+	p.data = start + n
+	return p.mem[start : start+n : start+n]
 }
 
 // Call appends a system call. op and subject name it in a StepError ("mount", "/proc"). The result slot may be ignored.
@@ -121,25 +158,40 @@ func (p *Program) Call(op, subject string, trap uintptr, args ...Arg) Slot {
 }
 
 func (p *Program) append(s step, l label) {
-	p.steps = append(p.steps, s)
+	if (p.steps+1)*stepSize > len(p.mem)/2 {
+		p.err = ErrProgramTooLarge
+		return
+	}
+	*p.step(p.steps) = s
+	p.steps++
 	p.labels = append(p.labels, l)
+}
+
+func (p *Program) step(i int) *step { return (*step)(unsafe.Pointer(&p.mem[i*stepSize])) }
+
+// last is the step that was appended last, for the methods that refine it.
+func (p *Program) last() *step {
+	if p.err != nil || p.steps == 0 {
+		return &step{}
+	}
+	return p.step(p.steps - 1)
 }
 
 // Tolerate lets the last call fail with one of at most three errors: its slot then holds no result and the program
 // goes on.
 func (p *Program) Tolerate(errnos ...syscall.Errno) {
-	s := &p.steps[len(p.steps)-1]
+	s := p.last()
 	for i, e := range errnos {
 		s.tolerate[i] = uint16(e)
 	}
 }
 
 // OnlyIf leaves the last step out when slot s holds no result.
-func (p *Program) OnlyIf(s Slot) { p.steps[len(p.steps)-1].cond = uint32(s) }
+func (p *Program) OnlyIf(s Slot) { p.last().cond = uint32(s) }
 
 // Unless leaves the last step out when slot s holds a result.
 func (p *Program) Unless(s Slot) {
-	last := &p.steps[len(p.steps)-1]
+	last := p.last()
 	last.cond, last.unless = uint32(s), true
 }
 
@@ -165,4 +217,4 @@ func (p *Program) Close(s Slot) {
 }
 
 // Len is the number of steps.
-func (p *Program) Len() int { return len(p.steps) }
+func (p *Program) Len() int { return p.steps }

@@ -10,16 +10,17 @@ import "encoding/binary"
 //
 //	host side                                   pid 1                        pid 2 (the command)
 //	   | clone(namespaces) ----------------------> |
-//	   | writes uid_map, gid_map                   | runs the set-up program:
-//	   | go -------------------------------------> |   until it needs its ids
+//	   | writes uid_map, gid_map                   | takes its descriptors, closes all others
+//	   | writes the program into shared memory     |
+//	   | go -------------------------------------> | runs the program
 //	   | <---------------- file(index) + SCM_RIGHTS|   what it opened for the host side
-//	   | <----------------------------------- ready|   the set-up program is done
-//	   |                                           | fork ----------------------> | session, terminal
+//	   | <----------------------------------- ready|   the program is done
+//	   |                                           | vfork ---------------------> | session, terminal
 //	   |                                           |                              | execve
 //	   | <------------------- failed(program, step, errno) -- any side, any time  |
 //	   | signal(n) ------------------------------> | kill(-2, n)
-//	   | <--------------------------------- stopped| the command's group stopped
-//	   | resume ---------------------------------> | foreground, SIGCONT
+//	   | <--------------------------------- stopped| the command stopped
+//	   | resume(foreground) ---------------------> | terminal, SIGCONT
 //	   | <------------------------ end of file: pid 1 is gone, and all with it; its exit status is the command's
 //
 // Every message is 16 bytes: four little-endian 32-bit words, the first of them one of these.

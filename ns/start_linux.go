@@ -1,6 +1,7 @@
 package ns
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -15,46 +16,70 @@ import (
 	"github.com/srt-sandbox/srt/ns/internal/rlimit"
 )
 
-// Start makes the namespaces, runs the set-up program in them and starts the command. When it returns without an error
-// the set-up is complete and what it sent is in Process.Files, owned by the caller; whether the command could be executed
-// is known from Process.Wait.
+// Prepared is a process in its namespaces that waits for its program. One of Start and Close must be called.
+type Prepared struct {
+	process *Process
+	child   *child
+}
+
+// Prepare makes the namespaces and maps the identities. The new process then waits, while the caller writes the program:
+// the two take about as long as one another. The program must not be released before Start or Close.
 //
-// It fails closed: any step that fails ends the new process before the command exists, and Start returns a *StepError
-// after the process is gone. It is safe for concurrent use with different configurations.
-func Start(c *Config) (*Process, error) {
+// It fails closed: on an error no process is left. It is safe for concurrent use with different programs.
+func Prepare(c *Config, program *Program) (*Prepared, error) {
 	if c.Namespaces&unix.CLONE_NEWPID == 0 || c.Namespaces&unix.CLONE_NEWUSER == 0 {
 		return nil, errors.New("ns: a sandbox needs a pid and a user namespace of its own")
-	}
-	for _, s := range append(append([]string{}, c.Args...), c.Env...) {
-		if strings.IndexByte(s, 0) >= 0 {
-			return nil, fmt.Errorf("ns: an argument or environment variable holds a NUL byte: %q", s)
-		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, &StepError{Op: "make a socket pair", Err: err}
 	}
 	ctl := os.NewFile(uintptr(pair[0]), "sandbox control socket")
-	ch, keep, err := newChild(c, pair[1])
+	ch, err := newChild(c, program, pair[1])
 	if err != nil {
 		unix.Close(pair[1])
 		ctl.Close()
 		return nil, err
 	}
 	pid, errno := fork(c.Namespaces, ch)
-	runtime.KeepAlive(keep)
 	runtime.KeepAlive(c)
 	unix.Close(pair[1])
 	if errno != 0 {
 		ctl.Close()
 		return nil, &StepError{Op: "make the namespaces (clone)", Err: errno, Cause: cloneCause(errno)}
 	}
-	p := &Process{pid: int(pid), ctl: ctl, config: c, tty: c.Session == SessionForeground}
-	if err := p.awaitReady(); err != nil {
-		p.abandon()
-		return nil, err
+	p := &Prepared{child: ch, process: &Process{pid: int(pid), ctl: ctl, program: program, tty: c.Session == SessionForeground}}
+	if err := writeMaps(int(pid), c); err != nil {
+		return nil, p.process.abandon(err)
 	}
 	return p, nil
+}
+
+// Start lets the process run its program and become the command. When it returns without an error the program is
+// complete and what it sent is in Process.Files, owned by the caller; whether the command could be executed is known
+// from Process.Wait. On an error, a *StepError for a step that failed, the process is gone and the command never
+// existed. Either way the program is released.
+func (p *Prepared) Start(cmd *Command) (*Process, error) {
+	proc := p.process
+	defer proc.program.Release()
+	err := p.child.become(cmd, proc.program)
+	if err == nil {
+		proc.name = cmd.Args[0]
+		err = proc.send(message{msgGo})
+	}
+	if err == nil {
+		err = proc.awaitReady()
+	}
+	if err != nil {
+		return nil, proc.abandon(err)
+	}
+	return proc, nil
+}
+
+// Close ends a process that is not to be started.
+func (p *Prepared) Close() error {
+	p.process.abandon(nil)
+	return p.process.program.Release()
 }
 
 // fork is the clone itself. Between beforeFork and afterFork nothing in this process may grow the stack, hence one
@@ -71,74 +96,67 @@ func fork(flags Namespaces, c *child) (uintptr, syscall.Errno) {
 	return pid, syscall.Errno(errno)
 }
 
-// newChild prepares everything that the new process needs. keep must stay alive until after fork.
-func newChild(c *Config, ctl int) (ch *child, keep []any, err error) {
+// newChild prepares what the new process needs until its program starts.
+func newChild(c *Config, p *Program, ctl int) (*child, error) {
 	noFile, ok := rlimit.NoFile()
 	if !ok {
-		return nil, nil, &StepError{Op: "read the limit of open files", Err: unix.EINVAL}
+		return nil, &StepError{Op: "read the limit of open files", Err: unix.EINVAL}
 	}
-	slots := make([]uintptr, int(c.Setup.slots)+1)
-	for i := range slots {
-		slots[i] = none
-	}
-	ch = &child{
-		nsteps: len(c.Setup.steps), slots: &slots[0], session: c.Session, noFile: noFile,
+	ch := (*child)(pointer(Pointer(p, &child{
+		session: c.Session, noFile: noFile,
 		streams: [4]uintptr{c.Stdin.Fd(), c.Stdout.Fd(), c.Stderr.Fd(), uintptr(ctl)},
 		capHead: capHeader{version: unix.LINUX_CAPABILITY_VERSION_3},
-	}
-	if ch.nsteps > 0 {
-		ch.steps = &c.Setup.steps[0]
-	}
-	argv, env, execs := &vector{}, &vector{}, &vector{}
-	argv.add(c.Args...)
-	env.add(c.Env...)
-	execs.add(c.Candidates...)
-	sh := &vector{}
-	sh.add("sh", "")
-	if len(c.Args) > 1 {
-		sh.add(c.Args[1:]...)
-	}
-	shell := &vector{}
-	shell.add("/bin/sh")
-	ch.argv, ch.envp, ch.shArgv = argv.pointers(), env.pointers(), sh.pointers()
-	ch.execs, ch.nexecs = execs.pointers(), len(c.Candidates)
-	ch.sh = *shell.pointers()
-	return ch, []any{slots, argv, env, execs, sh, shell, ch}, nil
+	}).value))
+	return ch, p.err
 }
 
-// vector is a NULL-terminated array of C strings.
-type vector struct {
-	text  [][]byte
-	array []uintptr
+// become adds the program and the command.
+func (ch *child) become(cmd *Command, p *Program) error {
+	if len(cmd.Args) == 0 {
+		return errors.New("ns: a command needs at least its name")
+	}
+	for _, list := range [][]string{cmd.Args, cmd.Env, cmd.Candidates} {
+		for _, s := range list {
+			if strings.IndexByte(s, 0) >= 0 {
+				return fmt.Errorf("ns: an argument or environment variable holds a NUL byte: %q", s)
+			}
+		}
+	}
+	ch.argv, ch.envp = vector(p, cmd.Args), vector(p, cmd.Env)
+	ch.execs, ch.nexecs = vector(p, cmd.Candidates), len(cmd.Candidates)
+	ch.shArgv = vector(p, append([]string{"sh", ""}, cmd.Args[1:]...))
+	ch.sh = p.Str("/bin/sh").value
+	slots, b := p.Buffer(8 * (int(p.slots) + 1))
+	for i := range b {
+		b[i] = 0xff // none
+	}
+	ch.slots = (*uintptr)(pointer(slots.value))
+	ch.steps, ch.nsteps = (*step)(unsafe.Pointer(&p.mem[0])), p.steps
+	return p.err
 }
 
-func (v *vector) add(words ...string) {
-	for _, w := range words {
-		v.text = append(v.text, append([]byte(w), 0))
+// vector is a NULL-terminated array of C strings in the program's memory.
+func vector(p *Program, words []string) *uintptr {
+	list, b := p.Buffer(8 * (len(words) + 1))
+	for i, w := range words {
+		binary.NativeEndian.PutUint64(b[8*i:], uint64(p.Str(w).value))
 	}
-}
-
-func (v *vector) pointers() *uintptr {
-	v.array = make([]uintptr, len(v.text)+1)
-	for i, t := range v.text {
-		v.array[i] = uintptr(unsafe.Pointer(&t[0]))
-	}
-	return &v.array[0]
+	return (*uintptr)(pointer(list.value))
 }
 
 // writeMaps gives the new user namespace its identities (user_namespaces(7)). Only the host side can map more than its
 // own id.
-func (p *Process) writeMaps() error {
-	dir := "/proc/" + strconv.Itoa(p.pid) + "/"
-	if p.config.DenySetgroups {
+func writeMaps(pid int, c *Config) error {
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	if c.DenySetgroups {
 		if err := writeFile(dir+"setgroups", "deny"); err != nil {
 			return err
 		}
 	}
-	if err := writeFile(dir+"gid_map", mapText(p.config.GIDs)); err != nil {
+	if err := writeFile(dir+"gid_map", mapText(c.GIDs)); err != nil {
 		return err
 	}
-	return writeFile(dir+"uid_map", mapText(p.config.UIDs))
+	return writeFile(dir+"uid_map", mapText(c.UIDs))
 }
 
 func mapText(maps []IDMap) string {

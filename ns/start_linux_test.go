@@ -48,16 +48,40 @@ func identity() (uids, gids []IDMap) {
 	return []IDMap{{u, u, 1}}, []IDMap{{g, g, 1}}
 }
 
-// minimal is the least that starts: namespaces, and the word that the identities are mapped.
-func minimal(p *Program, args ...string) *Config {
-	p.AwaitGo()
+// launch is a program, the process it is for, and the command.
+type launch struct {
+	Config
+	Command
+	program *Program
+}
+
+// minimal is the least that starts a command.
+func minimal(p *Program, args ...string) *launch {
 	u, g := identity()
-	return &Config{Namespaces: Full, UIDs: u, GIDs: g, DenySetgroups: true, Setup: p, Candidates: []string{args[0]},
-		Args: args, Env: []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}}
+	return &launch{Config{Namespaces: Full, UIDs: u, GIDs: g, DenySetgroups: true},
+		Command{Candidates: []string{args[0]}, Args: args, Env: []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}}, p}
+}
+
+func newProgram(t testing.TB) *Program {
+	t.Helper()
+	p, err := NewProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (l *launch) start() (*Process, error) {
+	p, err := Prepare(&l.Config, l.program)
+	if err != nil {
+		l.program.Release()
+		return nil, err
+	}
+	return p.Start(&l.Command)
 }
 
 // run starts a configuration with a pipe as standard output and error, and gives what was printed and how it ended.
-func run(t testing.TB, c *Config) (string, Status, error) {
+func run(t testing.TB, c *launch) (string, Status, error) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -70,7 +94,7 @@ func run(t testing.TB, c *Config) (string, Status, error) {
 	}
 	defer null.Close()
 	c.Stdin, c.Stdout, c.Stderr = null, w, w
-	p, err := Start(c)
+	p, err := c.start()
 	w.Close()
 	if err != nil {
 		return "", Status{}, err
@@ -97,7 +121,7 @@ func TestStatus_CLI12(t *testing.T) {
 		script string
 		code   int
 	}{{"exit 0", 0}, {"exit 3", 3}, {"exit 255", 255}, {"kill -9 $$", 137}, {"kill -TERM $$", 143}, {"kill -INT $$", 130}} {
-		_, st, err := run(t, minimal(&Program{}, "/bin/sh", "-c", c.script))
+		_, st, err := run(t, minimal(newProgram(t), "/bin/sh", "-c", c.script))
 		if err != nil || st.Code != c.code {
 			t.Errorf("%s: %v, %v; want %d", c.script, st, err, c.code)
 		}
@@ -106,7 +130,7 @@ func TestStatus_CLI12(t *testing.T) {
 
 func TestCommandThatCannotBeExecuted(t *testing.T) {
 	for name, want := range map[string]syscall.Errno{"/nonexistent/x": unix.ENOENT, "/etc/passwd": unix.EACCES, "/": unix.EACCES} {
-		_, _, err := run(t, minimal(&Program{}, name))
+		_, _, err := run(t, minimal(newProgram(t), name))
 		var e *ExecError
 		if !errors.As(err, &e) || !errors.Is(err, want) {
 			t.Errorf("%s: %v, want an ExecError with %v", name, err, want)
@@ -119,14 +143,14 @@ func TestScriptWithoutInterpreterLine(t *testing.T) {
 	if err := os.WriteFile(path, []byte("echo \"$0 $1\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := run(t, minimal(&Program{}, path, "word"))
+	out, _, err := run(t, minimal(newProgram(t), path, "word"))
 	if err != nil || out != path+" word\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }
 
 func TestCandidatesAreTriedInOrder(t *testing.T) {
-	c := minimal(&Program{}, "echo", "found")
+	c := minimal(newProgram(t), "echo", "found")
 	c.Candidates = []string{"/nonexistent/echo", "/etc/passwd", "/bin/echo"}
 	out, _, err := run(t, c)
 	if err != nil || out != "found\n" {
@@ -135,7 +159,7 @@ func TestCandidatesAreTriedInOrder(t *testing.T) {
 }
 
 func TestFailedStepIsNamed(t *testing.T) {
-	p := &Program{}
+	p := newProgram(t)
 	p.Call("open", "/nonexistent", unix.SYS_OPENAT, Int(unix.AT_FDCWD), p.Str("/nonexistent"), Int(0), Int(0))
 	_, _, err := run(t, minimal(p, "/bin/sh", "-c", "echo the command must not run"))
 	var e *StepError
@@ -148,7 +172,7 @@ func TestFailedStepIsNamed(t *testing.T) {
 }
 
 func TestInterpreter(t *testing.T) {
-	p := &Program{}
+	p := newProgram(t)
 	absent := p.Call("open", "absent", unix.SYS_OPENAT, Int(unix.AT_FDCWD), p.Str("/nonexistent"), Int(0), Int(0))
 	p.Tolerate(unix.ENOENT)
 	p.Call("write", "left out", unix.SYS_WRITE, Int(1), p.Str("no"), Int(2))
@@ -167,7 +191,7 @@ func TestInterpreter(t *testing.T) {
 	if err != nil || out != "ab" {
 		t.Errorf("%q, %v; want ab", out, err)
 	}
-	p = &Program{}
+	p = newProgram(t)
 	addr, _ = p.Buffer(8)
 	p.Expect("find", "seven", addr, 0, ^uint64(0), 7, unix.ESTALE)
 	if _, _, err := run(t, minimal(p, "/bin/true")); !errors.Is(err, unix.ESTALE) {
@@ -183,7 +207,7 @@ func TestOnlyTheStandardStreams_FS46(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(leak)
-	out, _, err := run(t, minimal(&Program{}, "/bin/sh", "-c", "for f in /proc/self/fd/*; do echo ${f##*/}; done"))
+	out, _, err := run(t, minimal(newProgram(t), "/bin/sh", "-c", "for f in /proc/self/fd/*; do echo ${f##*/}; done"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +223,7 @@ func TestStreamsMayHaveAnyNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	c := minimal(&Program{}, "/bin/sh", "-c", "read x; echo $x; echo err >&2")
+	c := minimal(newProgram(t), "/bin/sh", "-c", "read x; echo $x; echo err >&2")
 	in, inw, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +231,7 @@ func TestStreamsMayHaveAnyNumbers(t *testing.T) {
 	fmt.Fprintln(inw, "line")
 	inw.Close()
 	c.Stdin, c.Stdout, c.Stderr = in, w, w
-	p, err := Start(c)
+	p, err := c.start()
 	in.Close()
 	w.Close()
 	if err != nil {
@@ -221,7 +245,7 @@ func TestStreamsMayHaveAnyNumbers(t *testing.T) {
 }
 
 func TestListenersAreReceived_NET4(t *testing.T) {
-	p := &Program{}
+	p := newProgram(t)
 	p.LoopbackUp()
 	p.Listen(0, 3128, 1080)
 	c := minimal(p, "/bin/sh", "-c", "cat /proc/net/tcp; exit 0")
@@ -231,7 +255,7 @@ func TestListenersAreReceived_NET4(t *testing.T) {
 	}
 	defer null.Close()
 	c.Stdin, c.Stdout, c.Stderr = null, null, null
-	proc, err := Start(c)
+	proc, err := c.start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,10 +299,10 @@ func TestSignalAndKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := minimal(&Program{}, "/bin/sh", "-c", "echo up; exec sleep 60")
+		cfg := minimal(newProgram(t), "/bin/sh", "-c", "echo up; exec sleep 60")
 		null, _ := os.Open(os.DevNull)
 		cfg.Stdin, cfg.Stdout, cfg.Stderr = null, w, w
-		p, err := Start(cfg)
+		p, err := cfg.start()
 		w.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -302,9 +326,14 @@ func TestSignalAndKill(t *testing.T) {
 
 // holdSandbox is the re-executed half of TestNothingOutlivesTheHost.
 func holdSandbox() {
-	c := minimal(&Program{}, "/bin/sh", "-c", "setsid sleep 300 & echo up; exec sleep 300")
+	program, err := NewProgram()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	c := minimal(program, "/bin/sh", "-c", "setsid sleep 300 & echo up; exec sleep 300")
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	p, err := Start(c)
+	p, err := c.start()
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -340,19 +369,19 @@ func TestNothingOutlivesTheHost_CLI17(t *testing.T) {
 }
 
 func TestRefusesWithoutItsNamespaces(t *testing.T) {
-	c := minimal(&Program{}, "/bin/true")
+	c := minimal(newProgram(t), "/bin/true")
 	c.Namespaces = unix.CLONE_NEWUSER
 	if _, _, err := run(t, c); err == nil {
 		t.Error("a sandbox without a pid namespace was started")
 	}
-	c = minimal(&Program{}, "/bin/true", "a\x00b")
+	c = minimal(newProgram(t), "/bin/true", "a\x00b")
 	if _, _, err := run(t, c); err == nil {
 		t.Error("an argument with a NUL byte was cut short")
 	}
 }
 
 func TestWrongMapsEndTheStart(t *testing.T) {
-	c := minimal(&Program{}, "/bin/sh", "-c", "echo the command must not run")
+	c := minimal(newProgram(t), "/bin/sh", "-c", "echo the command must not run")
 	c.UIDs = []IDMap{{0, 4294967294, 1}, {0, 4294967294, 1}}
 	out, _, err := run(t, c)
 	if err == nil || out != "" {
@@ -365,7 +394,7 @@ func TestStartsAtOnce(t *testing.T) {
 	const n = 20
 	for i := range n {
 		go func() {
-			c := minimal(&Program{}, "/bin/sh", "-c", fmt.Sprintf("exit %d", i))
+			c := minimal(newProgram(t), "/bin/sh", "-c", fmt.Sprintf("exit %d", i))
 			null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 			if err != nil {
 				errs <- err
@@ -373,7 +402,7 @@ func TestStartsAtOnce(t *testing.T) {
 			}
 			defer null.Close()
 			c.Stdin, c.Stdout, c.Stderr = null, null, null
-			p, err := Start(c)
+			p, err := c.start()
 			if err != nil {
 				errs <- err
 				return
@@ -413,7 +442,7 @@ func FuzzFailure(f *testing.F) {
 	f.Add(uint32(programFixed), uint32(fixedLimit), uint32(1))
 	f.Add(uint32(99), uint32(1<<31), uint32(1<<31))
 	f.Fuzz(func(t *testing.T, program, step, errno uint32) {
-		p := &Process{config: minimal(&Program{}, "x")}
+		p := &Process{program: &Program{}, name: "x"}
 		if err := p.failure(message{msgFailed, program, step, errno}); err == nil || err.Error() == "" {
 			t.Fatalf("no error for %d %d %d", program, step, errno)
 		}
@@ -422,7 +451,7 @@ func FuzzFailure(f *testing.F) {
 
 func BenchmarkStart(b *testing.B) {
 	for range b.N {
-		if _, _, err := run(b, minimal(&Program{}, "/bin/true")); err != nil {
+		if _, _, err := run(b, minimal(newProgram(b), "/bin/true")); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -430,7 +459,7 @@ func BenchmarkStart(b *testing.B) {
 
 // TestManySteps has more results than fit in 16 bits: each must stay its own.
 func TestManySteps(t *testing.T) {
-	p := &Program{}
+	p := newProgram(t)
 	first := p.Call("getpid", "", unix.SYS_GETPID)
 	for range 1<<16 + 10 {
 		p.Call("getuid", "", unix.SYS_GETUID)
@@ -443,5 +472,44 @@ func TestManySteps(t *testing.T) {
 	p.Expect("keep", "the last result", addr, 8, 1<<32-1, firstFree, unix.ERANGE)
 	if _, _, err := run(t, minimal(p, "/bin/true")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestProgramThatDoesNotFit must end as an error of the start, not as a program without its end.
+func TestProgramThatDoesNotFit(t *testing.T) {
+	p := newProgram(t)
+	p.data = len(p.mem) - 1024
+	for range 100 {
+		p.Str("twenty bytes of text")
+	}
+	p.Call("getpid", "", unix.SYS_GETPID)
+	if _, _, err := run(t, minimal(p, "/bin/true")); !errors.Is(err, ErrProgramTooLarge) {
+		t.Errorf("data: %v", err)
+	}
+	p = newProgram(t)
+	p.steps = len(p.mem) / 2 / stepSize
+	p.Call("getpid", "", unix.SYS_GETPID)
+	if _, _, err := run(t, minimal(p, "/bin/true")); !errors.Is(err, ErrProgramTooLarge) {
+		t.Errorf("steps: %v", err)
+	}
+}
+
+func TestPreparedAndNotStarted(t *testing.T) {
+	c := minimal(newProgram(t), "/bin/true")
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	c.Stdin, c.Stdout, c.Stderr = null, null, null
+	p, err := Prepare(&c.Config, c.program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Kill(p.process.pid, 0); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("the process is still there: %v", err)
 	}
 }

@@ -12,8 +12,10 @@ import (
 
 // linuxProcess is a started command on Linux.
 type linuxProcess struct {
+	cmd       *Cmd
 	process   *ns.Process
 	launch    *launch
+	session   ns.Session
 	files     [3]*os.File
 	null      *os.File
 	listeners []net.Listener
@@ -22,15 +24,11 @@ type linuxProcess struct {
 
 // start launches the command (design section 2).
 func (c *Cmd) start() (process, error) {
-	l, err := c.prepare()
-	if err != nil {
+	p := &linuxProcess{cmd: c}
+	var err error
+	if p.files, p.null, err = c.standardStreams(); err != nil {
 		return nil, err
 	}
-	files, null, err := c.standardStreams()
-	if err != nil {
-		return nil, err
-	}
-	p := &linuxProcess{launch: l, files: files, null: null}
 	if err := p.begin(); err != nil {
 		p.release()
 		return nil, err
@@ -55,25 +53,39 @@ func (c *Cmd) standardStreams() (files [3]*os.File, null *os.File, err error) {
 	return files, null, nil
 }
 
+// begin makes the namespaces and, at the same time, the plan: the two take about as long as one another, and neither
+// needs the other until the program starts.
 func (p *linuxProcess) begin() error {
-	l, c := p.launch, p.launch.cmd
-	if err := l.chooseStreams(p.files); err != nil {
+	h, err := readIdentity()
+	if err != nil {
 		return err
 	}
-	l.session = chooseSession(p.files[0], p.files[1])
-	program, err := l.program()
+	program, err := ns.NewProgram()
 	if err != nil {
 		return err
 	}
 	namespaces := ns.Full
-	if !l.host.cgroupNS {
+	if !h.cgroupNS {
 		namespaces &^= syscall.CLONE_NEWCGROUP
 	}
-	p.process, err = ns.Start(&ns.Config{
-		Namespaces: namespaces, UIDs: l.host.uids, GIDs: l.host.gids, DenySetgroups: !l.host.mapsAll, Setup: program,
-		Session: l.session, Candidates: l.candidates, Args: c.Args, Env: l.env,
-		Stdin: p.files[0], Stdout: p.files[1], Stderr: p.files[2],
-	})
+	p.session = chooseSession(p.files[0], p.files[1])
+	made := make(chan preparedProcess, 1)
+	go func() {
+		prepared, err := ns.Prepare(&ns.Config{
+			Namespaces: namespaces, UIDs: h.uids, GIDs: h.gids, DenySetgroups: !h.mapsAll, Session: p.session,
+			Stdin: p.files[0], Stdout: p.files[1], Stderr: p.files[2],
+		}, program)
+		made <- preparedProcess{prepared, err}
+	}()
+	planErr := p.plan(h, program)
+	process := <-made
+	switch {
+	case process.err != nil:
+		return errors.Join(planErr, process.err, program.Release())
+	case planErr != nil:
+		return errors.Join(planErr, process.Close())
+	}
+	p.process, err = process.Start(&ns.Command{Candidates: p.launch.candidates, Args: p.cmd.Args, Env: p.launch.env})
 	if err != nil {
 		return err
 	}
@@ -81,9 +93,28 @@ func (p *linuxProcess) begin() error {
 	return p.serve()
 }
 
+// preparedProcess is the result of ns.Prepare.
+type preparedProcess struct {
+	*ns.Prepared
+	err error
+}
+
+// plan compiles the settings and writes the program.
+func (p *linuxProcess) plan(h host, program *ns.Program) error {
+	l, err := p.cmd.prepare(h)
+	if err != nil {
+		return err
+	}
+	if err := l.chooseStreams(p.files); err != nil {
+		return err
+	}
+	p.launch = l
+	return l.write(program)
+}
+
 // serve hands the listeners that the sandbox made to the session's proxies.
 func (p *linuxProcess) serve() error {
-	s := p.launch.cmd.sandbox
+	s := p.cmd.sandbox
 	for i := range maxListeners {
 		if i >= len(p.process.Files) || p.process.Files[i] == nil {
 			continue
@@ -109,7 +140,7 @@ func (p *linuxProcess) serve() error {
 func (p *linuxProcess) wait() (int, error) {
 	st, err := p.process.Wait()
 	returnOffsets(p.launch.streams, p.process.Files, p.files)
-	if p.launch.session == ns.SessionForeground {
+	if p.session == ns.SessionForeground {
 		returnTerminal(p.files[0])
 	}
 	p.release()

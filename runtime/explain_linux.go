@@ -9,7 +9,11 @@ import (
 
 // explain turns a compiled launch into text.
 func (c *Cmd) explain() (*Explanation, error) {
-	l, err := c.prepare()
+	h, err := readIdentity()
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.prepare(h)
 	if err != nil {
 		return nil, err
 	}

@@ -49,27 +49,27 @@ func checkPlatform() error {
 	return nil
 }
 
-// readHost asks the system. Everything here may change between launches.
-func readHost() (host, error) {
+// readIdentity asks what the new process is made with. It may change between launches.
+func readIdentity() (host, error) {
 	h := host{uid: os.Geteuid(), gid: os.Getegid()}
+	_, err := os.Lstat("/proc/self/ns/cgroup")
+	h.cgroupNS = err == nil
+	return h, h.chooseMaps()
+}
+
+// readSystem asks the rest.
+func (h *host) readSystem() error {
 	var err error
 	if h.landlockABI, err = landlockABI(); err != nil {
-		return h, err
+		return err
 	}
 	if err := h.readMounts(); err != nil {
-		return h, err
+		return err
 	}
 	if text, err := os.ReadFile("/proc/sys/fs/mount-max"); err == nil {
 		h.mountMax, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	_, err = os.Lstat("/proc/self/ns/cgroup")
-	h.cgroupNS = err == nil
-	if h.uid == 0 {
-		if h.procEntries, err = fsview.ProcEntries(); err != nil {
-			return h, fmt.Errorf("list /proc: %w", err)
-		}
-	}
-	return h, h.chooseMaps()
+	return nil
 }
 
 // chooseMaps decides the identities of the user namespace: every id for root, who may map them, else the caller's own

@@ -41,15 +41,12 @@ type launch struct {
 	candidates []string
 	filters    []seccomp.Filter
 	streams    []ns.Stream
-	session    ns.Session
 }
 
 // prepare compiles the settings for one command against the surroundings as they are now (LIB-16).
-func (c *Cmd) prepare() (*launch, error) {
-	s := c.sandbox
-	l := &launch{cmd: c, cfg: s.cfg}
-	var err error
-	if l.host, err = readHost(); err != nil {
+func (c *Cmd) prepare(h host) (*launch, error) {
+	l := &launch{cmd: c, cfg: c.sandbox.cfg, host: h}
+	if err := l.host.readSystem(); err != nil {
 		return nil, err
 	}
 	base := c.Env
@@ -197,20 +194,18 @@ func (l *launch) chooseFilters() {
 	}
 }
 
-// program writes the launch program: what pid 1 does before the command exists. The order is that of design section 2.
-func (l *launch) program() (*ns.Program, error) {
-	p := &ns.Program{}
+// write writes the launch program: what pid 1 does before the command exists. The order is that of design section 2.
+func (l *launch) write(p *ns.Program) error {
 	umask := p.ClearUmask()
 	p.LoopbackUp()
 	p.Listen(0, httpPort, socksPort)
-	p.AwaitGo()
 	if !l.cfg.AllowNestedUserNamespaces {
 		p.ForbidUserNamespaces()
 	}
 	opts := fsview.CompileOptions{LandlockABI: l.host.landlockABI, NestedNamespaces: l.cfg.AllowNestedUserNamespaces,
 		TTYGroup: l.host.mapsTTYGroup(), ProcEntries: l.host.procEntries, Lacks: lacks}
 	if err := l.plan.Compile(p, opts); err != nil {
-		return nil, err
+		return err
 	}
 	for _, s := range l.streams {
 		p.Reopen(s)
@@ -230,5 +225,5 @@ func (l *launch) program() (*ns.Program, error) {
 	for _, f := range l.filters {
 		p.Filter(f.Name, f.Program())
 	}
-	return p, nil
+	return nil
 }
