@@ -201,6 +201,9 @@ func (c *compiler) protectKernelPaths() {
 		if c.opts.Lacks != nil && c.opts.Lacks(k.path) {
 			continue
 		}
+		if k.how == readOnly && len(c.opts.ProcEntries) > 0 {
+			continue // freshProc has done it
+		}
 		var tree ns.Slot
 		switch {
 		case k.how == readOnly:

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -60,6 +61,8 @@ func (p *linuxProcess) begin() error {
 	if err != nil {
 		return err
 	}
+	timing := p.cmd.sandbox.opts.timing
+	timing("identities read")
 	program, err := ns.NewProgram()
 	if err != nil {
 		return err
@@ -75,6 +78,7 @@ func (p *linuxProcess) begin() error {
 			Namespaces: namespaces, UIDs: h.uids, GIDs: h.gids, DenySetgroups: !h.mapsAll, Session: p.session,
 			Stdin: p.files[0], Stdout: p.files[1], Stderr: p.files[2],
 		}, program)
+		timing("namespaces made")
 		made <- preparedProcess{prepared, err}
 	}()
 	planErr := p.plan(h, program)
@@ -89,6 +93,7 @@ func (p *linuxProcess) begin() error {
 	if err != nil {
 		return err
 	}
+	timing("program done")
 	p.process.OnStop = func(ns.Signal) bool { return stopWithCommand(p.files[0]) }
 	return p.serve()
 }
@@ -109,7 +114,10 @@ func (p *linuxProcess) plan(h host, program *ns.Program) error {
 		return err
 	}
 	p.launch = l
-	return l.write(program)
+	p.cmd.sandbox.opts.timing("files planned")
+	err = l.write(program)
+	p.cmd.sandbox.opts.timing(fmt.Sprintf("program of %d steps written", program.Len()))
+	return err
 }
 
 // serve hands the listeners that the sandbox made to the session's proxies.

@@ -47,6 +47,7 @@ type options struct {
 	warn         func(string)
 	onViolation  func(violation.Event)
 	settingsFile string
+	timing       func(string)
 }
 
 // Option changes one thing about a session.
@@ -72,6 +73,16 @@ func WithOnViolation(f func(violation.Event)) Option { return func(o *options) {
 // lists say (FS-51).
 func WithSettingsFile(path string) Option { return func(o *options) { o.settingsFile = path } }
 
+// WithTiming calls f when a phase of a start is done: X
+// made", "program done". f must be safe for concurrent use.
+func WithTiming(f func(phase string)) Option {
+	return func(o *options) {
+		if f != nil {
+			o.timing = f
+		}
+	}
+}
+
 // New validates a configuration and starts a session: when it returns, the network policy is in force and commands can
 // be launched. The configuration is copied. It fails before anything is created: with a *config.Error for an invalid
 // one, with ErrUnsupportedSetting for a key that this version must not ignore, with ErrUnsupportedPlatform where
@@ -86,7 +97,7 @@ func New(ctx context.Context, cfg *config.Config, opts ...Option) (*Sandbox, err
 	if err := refuseUnsupported(cfg); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{cfg: cfg.Clone(), commands: map[*Cmd]struct{}{}, opts: options{logger: slog.New(slog.DiscardHandler)}}
+	s := &Sandbox{cfg: cfg.Clone(), commands: map[*Cmd]struct{}{}, opts: options{logger: slog.New(slog.DiscardHandler), timing: func(string) {}}}
 	for _, o := range opts {
 		o(&s.opts)
 	}

@@ -33,5 +33,6 @@ func (e *execution) sessionOptions(s *settings) sessionOptions {
 		debugging:    e.app.debugging(e.opts),
 		violation:    func(line string) { e.log.Debug("violation: " + line) },
 		warning:      func(line string) { fmt.Fprintf(e.app.stderr, "Warning: %s\n", line) },
+		timing:       func(phase string) { e.app.timing(e.log, phase) },
 	}
 }

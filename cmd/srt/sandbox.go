@@ -15,6 +15,7 @@ func openSession(ctx context.Context, cfg *config.Config, opts sessionOptions) (
 	list := []runtime.Option{
 		runtime.WithLogger(opts.debug),
 		runtime.WithWarnings(opts.warning),
+		runtime.WithTiming(opts.timing),
 		runtime.WithOnViolation(func(event violation.Event) { opts.violation(event.Line()) }),
 	}
 	if opts.settingsFile != "" {

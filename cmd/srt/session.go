@@ -19,6 +19,7 @@ type sessionOptions struct {
 	debugging    bool // the command sees SRT_DEBUG too (CLI-2)
 	violation    func(line string)
 	warning      func(line string)
+	timing       func(phase string)
 }
 
 // session is the part of runtime.Sandbox that the command line uses. Package runtime fills it (openSession); tests of
