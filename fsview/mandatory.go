@@ -55,7 +55,7 @@ func (s *search) start(dir string) error {
 			return err
 		}
 	}
-	return s.list(dir, 0, as)
+	return s.list(dir, 0, as, nil)
 }
 
 // searchStarts are the directories where every name counts, deduplicated. They are writable by the lists, so that a
@@ -124,8 +124,8 @@ type found struct {
 }
 
 // list judges every name in dir, level directories beneath a start, and descends, also where a list forbids writing: a
-// link there may lead to where it does not.
-func (s *search) list(dir string, level int, as role) error {
+// link there may lead to where it does not. have is what was read of dir already, or nil.
+func (s *search) list(dir string, level int, as role, have *dirListing) error {
 	left := s.depth - level
 	if s.seen != nil {
 		if as == plain && level > 0 && s.seen[dir] >= left {
@@ -133,10 +133,15 @@ func (s *search) list(dir string, level int, as role) error {
 		}
 		s.seen[dir] = left
 	}
-	entries, err := again(dir, s.b.res.tree.ReadDir)
-	if err != nil {
-		return s.unlisted(dir, err)
+	if have == nil {
+		have = s.read(dir)
 	}
+	if have.err != nil {
+		return s.unlisted(dir, have.err)
+	}
+	entries := have.entries
+	ahead := s.readAhead(dir, level, have)
+	defer ahead.wait()
 	var bare found
 	dirsCount := level == 0 || level <= s.depth-2 // a listed directory may lie here
 	for i := range entries {
@@ -157,10 +162,10 @@ func (s *search) list(dir string, level int, as role) error {
 		} else if dirsCount {
 			bare.note(e)
 		}
-		if e.Type != fs.ModeDir || level+1 > s.depth-1 || e.Name == "node_modules" {
+		if !s.descends(e, level) {
 			continue
 		}
-		if err := s.list(join(dir, e.Name), level+1, plain); err != nil {
+		if err := s.list(join(dir, e.Name), level+1, plain, ahead.take(i)); err != nil {
 			return err
 		}
 	}
@@ -189,7 +194,7 @@ func (s *search) dotted(dir string, e *DirEntry, level int, dirsCount bool) (don
 		case e.Type == fs.ModeSymlink && dirsCount:
 			s.protectLinked(full, ".claude/commands", ".claude/agents")
 		case e.Type == fs.ModeDir && dirsCount:
-			return true, s.list(full, level+1, claude)
+			return true, s.list(full, level+1, claude, nil)
 		}
 		return true, nil
 	case ".git":

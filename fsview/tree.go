@@ -25,8 +25,8 @@ type DirEntry struct {
 	Type fs.FileMode // type bits; never unknown
 }
 
-// Tree is the disk as the planner reads it. Paths are absolute. Errors wrap a syscall.Errno. An implementation need not
-// be safe for use by several goroutines.
+// Tree is the disk as the planner reads it. Paths are absolute. Errors wrap a syscall.Errno. ReadDir may be called
+// from two goroutines at once; the other methods need not be safe for that.
 type Tree interface {
 	// Lstat describes the object at path without following a link there (lstat(2)).
 	Lstat(path string) (Info, error)

@@ -222,7 +222,7 @@ func (l *launch) write(p *ns.Program) error {
 	p.KeepCapabilities(keep)
 	p.NoNewPrivs()
 	fsview.CompileRestrict(p, ruleset)
-	for _, f := range l.filters {
+	for _, f := range seccomp.Stack(l.filters...) {
 		p.Filter(f.Name, f.Program())
 	}
 	return nil
