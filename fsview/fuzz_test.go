@@ -137,7 +137,7 @@ func checkScene(t *testing.T, data []byte) *Plan {
 	if err == nil {
 		err = compare(v, stateOf(tree, in))
 	}
-	if err == nil && plan.Dir != "/" && v.at(plan.Dir).kind != real {
+	if err == nil && plan.Dir != "/" && v.at(plan.Dir).kind != onHost {
 		err = fmt.Errorf("the command starts in %s, which is hidden", plan.Dir)
 	}
 	if err != nil {
@@ -157,9 +157,9 @@ func compare(v *view, s *statement) error {
 			want = ""
 		}
 		switch {
-		case want == "" && got.kind == real:
+		case want == "" && got.kind == onHost:
 			return fmt.Errorf("%s shows %s, must be hidden", p, got.source)
-		case want != "" && (got.kind != real || got.source != want):
+		case want != "" && (got.kind != onHost || got.source != want):
 			return fmt.Errorf("%s shows %q (kind %d), want %s", p, got.source, got.kind, want)
 		case want == p && got.writable != s.writable(p):
 			return fmt.Errorf("%s is writable: %v, want %v", p, got.writable, s.writable(p))

@@ -3,6 +3,7 @@ package fsview
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io/fs"
 	"sync"
 
@@ -24,7 +25,7 @@ func (hostTree) Lstat(path string) (Info, error) {
 	return Info{
 		ID:   Identity{Dev: st.Dev, Ino: st.Ino, Type: modeType(st.Mode)},
 		UID:  int(st.Uid),
-		Link: uint64(st.Nlink),
+		Link: uint64(st.Nlink), //nolint:unconvert // 32 bits wide on arm64
 	}, nil
 }
 
@@ -153,7 +154,7 @@ func modeType(mode uint32) fs.FileMode {
 
 func ignoringEINTR(call func() error) error {
 	for {
-		if err := call(); err != unix.EINTR {
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -83,11 +83,8 @@ func handled(abi int) (bits uint64) {
 	return bits
 }
 
-// pathBeneath is struct landlock_path_beneath_attr, which is packed.
-type pathBeneath struct {
-	access [2]uint32
-	fd     int32
-}
+// parentFD is the offset of parent_fd in struct landlock_path_beneath_attr, which the kernel packs.
+const parentFD = 8
 
 // CompileLandlock appends the making of the ruleset and gives the descriptor for CompileRestrict. It belongs after
 // Compile: the rules name objects of the finished view.
@@ -113,10 +110,10 @@ func (pl *Plan) CompileLandlock(p *ns.Program, opts CompileOptions) ns.Slot {
 		if r.Right == RightFile || !r.Dir {
 			bits &= fileRights
 		}
-		rule := &pathBeneath{access: [2]uint32{uint32(bits), uint32(bits >> 32)}}
+		rule := &unix.LandlockPathBeneathAttr{Allowed_access: bits}
 		fd := c.open(r.Path)
 		ptr := ns.Pointer(p, rule)
-		p.Store(ptr, 8, fd)
+		p.Store(ptr, parentFD, fd)
 		p.Call("add the Landlock rule for", r.Path, unix.SYS_LANDLOCK_ADD_RULE, set.Arg(), ns.Int(unix.LANDLOCK_RULE_PATH_BENEATH), ptr, ns.Int(0))
 		p.Close(fd)
 	}

@@ -40,11 +40,11 @@ func apply(tree *fakeTree, plan *Plan) (*view, error) {
 			depth, v.pinned[s.Path] = d, true
 			continue
 		}
-		if key := strings.ReplaceAll(s.Path, "/", "\x00"); key <= last {
+		key := strings.ReplaceAll(s.Path, "/", "\x00")
+		if key <= last {
 			return nil, fmt.Errorf("step %s %s is not in path order", s.Kind, s.Path)
-		} else {
-			last = key
 		}
+		last = key
 		if err := v.attach(s); err != nil {
 			return nil, err
 		}
@@ -106,12 +106,12 @@ const (
 	nothing  = iota // ENOENT
 	inMemory        // an object of the sandbox's own
 	masked          // the empty file of HideFile
-	real            // an object of the host
+	onHost          // an object of the host
 )
 
 type shown struct {
 	kind     int
-	source   string // when real: the host's path
+	source   string // when onHost: the host's path
 	dir      bool
 	writable bool   // by the mount it lies on
 	mount    string // path of that mount
@@ -152,7 +152,7 @@ func (v *view) at(p string) shown {
 
 func (v *view) host(out shown, source string, writable bool) shown {
 	if o := v.tree.objects[source]; o != nil {
-		out.kind, out.source, out.dir, out.writable = real, source, o.kind == 'd', writable
+		out.kind, out.source, out.dir, out.writable = onHost, source, o.kind == 'd', writable
 	}
 	return out
 }
@@ -176,7 +176,7 @@ func (v *view) checkPinned() error {
 				break
 			}
 			s := v.at(p)
-			if s.kind != real || !s.writable {
+			if s.kind != onHost || !s.writable {
 				break
 			}
 			// What lies on a writable root mount is shown by it: a pin there crosses a mount, unless it is a link.
@@ -197,7 +197,7 @@ func (v *view) movable(p string) bool {
 		return false
 	}
 	s := v.at(path.Dir(p))
-	return s.kind == real && s.writable
+	return s.kind == onHost && s.writable
 }
 
 func inKernel(p string) bool {
