@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -80,7 +81,7 @@ func TestNET64_Forward(t *testing.T) {
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		if err := s.Serve(listen(t)); err != ErrServerClosed {
+		if err := s.Serve(listen(t)); !errors.Is(err, ErrServerClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 	}

@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 func TestTermination(t *testing.T) {
 	for _, key := range []string{"caCertPath", "caKeyPath"} {
@@ -148,8 +151,8 @@ func TestManyIssuesAcross(t *testing.T) {
 	_, err := Decode(with(t, "network.allowedDomains", `["a.com"]`, "credentials",
 		`{"files":[{"path":"/x*/","mode":"deny"}],"envVars":[{"name":"A","mode":"mask","injectHosts":["b.com","c.com"]}]}`))
 	want := []string{"credentials.files.0.path", "credentials.envVars.0.injectHosts.0", "credentials.envVars.0.injectHosts.1", "credentials"}
-	issues, ok := err.(*Error)
-	if !ok || len(issues.Issues) != len(want) {
+	var issues *Error
+	if !errors.As(err, &issues) || len(issues.Issues) != len(want) {
 		t.Fatalf("CFG-7: %v", err)
 	}
 	for i, issue := range issues.Issues {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -148,7 +149,7 @@ func TestDeadEndsCloseTheTunnel(t *testing.T) {
 }
 
 func readEOF(t *testing.T, c net.Conn) {
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("read: %v", err)
 	}
 }
