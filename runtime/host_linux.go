@@ -69,6 +69,11 @@ func (h *host) readSystem() error {
 	if text, err := os.ReadFile("/proc/sys/fs/mount-max"); err == nil {
 		h.mountMax, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
+	if h.uid == 0 {
+		if h.procEntries, err = fsview.ProcEntries(); err != nil {
+			return fmt.Errorf("list /proc: %w", err)
+		}
+	}
 	return nil
 }
 
