@@ -183,7 +183,7 @@ func (p *Process) reap() (syscall.WaitStatus, error) {
 // abandon ends a start that failed, waits until nothing of it is left, and gives the reason: the new process's own
 // report, if it sent one, else err.
 func (p *Process) abandon(err error) error {
-	p.Kill()
+	_ = p.Kill() // it has not been waited for, so it is there
 	for {
 		m, fds, end := p.receive()
 		if end != nil {
@@ -194,7 +194,7 @@ func (p *Process) abandon(err error) error {
 			err = p.failure(m)
 		}
 	}
-	p.reap()
+	_, _ = p.reap() // its status says no more than the kill
 	for _, f := range p.Files {
 		if f != nil {
 			f.Close()

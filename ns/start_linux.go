@@ -61,7 +61,7 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 // existed. Either way the program is released.
 func (p *Prepared) Start(cmd *Command) (*Process, error) {
 	proc := p.process
-	defer proc.program.Release()
+	defer func() { _ = proc.program.Release() }() // a failure leaks address space, which is no reason to end the command
 	err := p.child.become(cmd, proc.program)
 	if err == nil {
 		proc.name = cmd.Args[0]
@@ -78,7 +78,7 @@ func (p *Prepared) Start(cmd *Command) (*Process, error) {
 
 // Close ends a process that is not to be started.
 func (p *Prepared) Close() error {
-	p.process.abandon(nil)
+	_ = p.process.abandon(nil) // why it could not have started is of no interest any more
 	return p.process.program.Release()
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -167,15 +168,17 @@ func (s *Sandbox) Close() error {
 		running = append(running, c)
 	}
 	s.mu.Unlock()
+	var errs []error
 	for _, c := range running {
-		c.Kill()
+		if err := c.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, fmt.Errorf("end %s: %w", c.Path, err))
+		}
 	}
-	err := s.proxy.Close()
+	if err := s.proxy.Close(); err != nil {
+		errs = append(errs, fmt.Errorf("close the proxies: %w", err))
+	}
 	s.serving.Wait()
-	if err != nil {
-		return fmt.Errorf("close the proxies: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // register notes a command that is about to start.

@@ -170,7 +170,7 @@ func returnOffsets(streams []ns.Stream, received []*os.File, original [3]*os.Fil
 			continue
 		}
 		if off, err := received[s.Index].Seek(0, 1); err == nil {
-			unix.Seek(int(original[s.FD].Fd()), off, 0)
+			_, _ = unix.Seek(int(original[s.FD].Fd()), off, 0) // it was a seekable file when the command started
 		}
 	}
 }
