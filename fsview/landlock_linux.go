@@ -28,11 +28,10 @@ var fsRights = []struct {
 // fileRights are those that mean something on a file.
 const fileRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 
-// scopes are available from ABI 6: no signal and no abstract socket reaches out of the sandbox.
-const (
-	scopeABI  = 6
-	allScopes = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
-)
+// ScopeABI is the Landlock ABI from which no signal and no abstract socket reaches out of a sandbox (Linux 6.12).
+const ScopeABI = 6
+
+const allScopes = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 
 // Right is a set of Landlock access rights.
 type Right uint8
@@ -94,7 +93,7 @@ func (pl *Plan) CompileLandlock(p *ns.Program, opts CompileOptions) ns.Slot {
 	if !pl.Unrestricted && !opts.NestedNamespaces {
 		attr[0] = handled(opts.LandlockABI)
 	}
-	if opts.LandlockABI >= scopeABI {
+	if opts.LandlockABI >= ScopeABI {
 		attr[2], size = allScopes, 24
 	}
 	if *attr == [3]uint64{} {

@@ -18,6 +18,8 @@ import (
 const (
 	ctlFD     = 3
 	firstFree = 4
+	// atFDCWD is AT_FDCWD as a register holds it.
+	atFDCWD = ^uintptr(99)
 	// scratchFD is above any number that the hand-over puts in place.
 	scratchFD = 10
 )
@@ -352,7 +354,7 @@ func foreground(c *child, tty, pgrp uintptr) uintptr {
 	return errno
 }
 
-// execute tries the candidates in order, with the rules of execvp(3), and returns the error that describes them best.
+// execute tries the candidates in order, as execvp(3) does, and returns the error that describes them best.
 //
 //go:norace
 //go:nosplit
@@ -364,7 +366,10 @@ func execute(c *child) uintptr {
 		switch syscall.Errno(errno) {
 		case syscall.ENOENT, syscall.ENOTDIR:
 		case syscall.EACCES:
-			result = errno
+			// A directory on the way that may not be searched hides whether there is such a program: not found.
+			if _, hidden := sys(unix.SYS_FACCESSAT, atFDCWD, path, 0, 0, 0, 0); hidden == 0 {
+				result = errno
+			}
 		case syscall.ENOEXEC:
 			*(*uintptr)(unsafe.Add(unsafe.Pointer(c.shArgv), unsafe.Sizeof(uintptr(0)))) = path
 			if _, e := sys(syscall.SYS_EXECVE, c.sh, uintptr(unsafe.Pointer(c.shArgv)), uintptr(unsafe.Pointer(c.envp)), 0, 0, 0); e != 0 {

@@ -138,6 +138,22 @@ func TestCommandThatCannotBeExecuted(t *testing.T) {
 	}
 }
 
+// TestUnsearchableDirectoryIsNotAProgram holds CLI-12 for a PATH that leads through a directory of somebody else's.
+func TestUnsearchableDirectoryIsNotAProgram_CLI12(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("got user id 0, want another: every directory may be searched by root")
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/locked", 0); err != nil {
+		t.Fatal(err)
+	}
+	c := minimal(newProgram(t), "tool")
+	c.Candidates = []string{dir + "/locked/tool", "/nonexistent/tool"}
+	if _, _, err := run(t, c); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("%v, want not found", err)
+	}
+}
+
 func TestScriptWithoutInterpreterLine(t *testing.T) {
 	path := t.TempDir() + "/script"
 	if err := os.WriteFile(path, []byte("echo \"$0 $1\"\n"), 0o755); err != nil {

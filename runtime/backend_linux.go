@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/proxy"
 )
 
 // linuxProcess is a started command on Linux.
@@ -71,7 +72,11 @@ func (p *linuxProcess) begin() error {
 	if !h.cgroupNS {
 		namespaces &^= syscall.CLONE_NEWCGROUP
 	}
-	p.session = chooseSession(p.files[0], p.files[1])
+	abi, err := landlockABI()
+	if err != nil {
+		return err
+	}
+	p.session = chooseSession(p.files[0], p.files[1], abi)
 	made := make(chan preparedProcess, 1)
 	go func() {
 		prepared, err := ns.Prepare(&ns.Config{
@@ -131,15 +136,18 @@ func (p *linuxProcess) serve() error {
 		p.process.Files[i].Close()
 		p.process.Files[i] = nil
 		if err != nil {
-			p.process.Kill()
-			p.process.Wait()
+			_ = p.process.Kill()
+			_, _ = p.process.Wait() // says that it was killed
 			return err
 		}
 		p.listeners = append(p.listeners, ln)
 		s.serving.Add(1)
 		go func() {
 			defer s.serving.Done()
-			s.proxy.Serve(ln)
+			// A command that ends closes its listener, a session that ends closes the proxy.
+			if err := s.proxy.Serve(ln); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, proxy.ErrServerClosed) {
+				s.opts.logger.Warn("a listener of the sandbox failed", "error", err)
+			}
 		}()
 	}
 	return nil
@@ -183,5 +191,7 @@ func (p *linuxProcess) release() {
 }
 
 func (p *linuxProcess) signal(s syscall.Signal) error { return p.process.Signal(s) }
+
+func (p *linuxProcess) inCallersGroup() bool { return p.session == ns.SessionShared }
 
 func (p *linuxProcess) kill() error { return p.process.Kill() }

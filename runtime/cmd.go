@@ -43,6 +43,7 @@ type process interface {
 	// wait returns the exit status, *ns.ExecError's meaning as *ExitError, or why the sandbox itself ended.
 	wait() (int, error)
 	signal(syscall.Signal) error
+	inCallersGroup() bool
 	kill() error
 }
 
@@ -114,10 +115,10 @@ func (c *Cmd) Start() error {
 	c.mu.Lock()
 	c.process = p
 	c.mu.Unlock()
-	c.stop = context.AfterFunc(c.ctx, func() { p.kill() })
+	c.stop = context.AfterFunc(c.ctx, func() { _ = p.kill() }) // may have ended by itself
 	// A session that was closed meanwhile has not seen the process.
 	if c.sandbox.isClosed() {
-		p.kill()
+		_ = p.kill() // may have ended by itself
 	}
 	return nil
 }
@@ -172,6 +173,15 @@ func (c *Cmd) Signal(sig os.Signal) error {
 		return errors.New("the command was not started")
 	}
 	return p.signal(n)
+}
+
+// InCallersGroup tells whether the command is in the caller's process group, as in a shell's pipeline: what the terminal
+// sends to the one it sends to the other.
+func (c *Cmd) InCallersGroup() bool {
+	c.mu.Lock()
+	p := c.process
+	c.mu.Unlock()
+	return p != nil && p.inCallersGroup()
 }
 
 // Kill ends every process of the command at once. After the command has ended it returns os.ErrProcessDone.

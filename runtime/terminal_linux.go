@@ -3,29 +3,33 @@ package runtime
 import (
 	"os"
 	goruntime "runtime"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
 )
 
 // chooseSession gives the command its place on the terminal (design section 5). With a terminal as standard input and
 // output it is a foreground process group of its own, so that shells have job control; in a pipeline it stays in the
 // caller's group, so that the pipeline's other ends are not stopped for using the terminal.
-func chooseSession(stdin, stdout *os.File) ns.Session {
+//
+// Signals to a process group reach every member, in whatever pid namespace it is. So sharing the caller's group takes a
+// kernel whose Landlock keeps signals within the sandbox; on others a pipeline's command gets a session of its own.
+func chooseSession(stdin, stdout *os.File, landlockABI int) ns.Session {
 	front, err := unix.IoctlGetInt(int(stdin.Fd()), unix.TIOCGPGRP)
 	if err != nil {
 		return ns.SessionNew // no terminal, or not this session's
 	}
 	if _, err := unix.IoctlGetTermios(int(stdout.Fd()), unix.TCGETS); err != nil || front != unix.Getpgrp() {
+		if landlockABI < fsview.ScopeABI {
+			return ns.SessionNew
+		}
 		return ns.SessionShared
 	}
 	return ns.SessionForeground
 }
-
-// settleDelay is longer than the kernel takes to stop a process group that was sent a stop signal.
-const settleDelay = 20 * time.Millisecond
 
 // stopWithCommand is the host side's part of job control: the command's group has stopped, so the caller's group takes
 // the terminal back and stops too, as a shell expects of a job. It returns when the job is continued, and tells whether
@@ -33,10 +37,21 @@ const settleDelay = 20 * time.Millisecond
 // orphaned process group), and the command goes on at once.
 func stopWithCommand(tty *os.File) bool {
 	takeTerminal(tty)
-	unix.Kill(0, unix.SIGTSTP)
-	time.Sleep(settleDelay)
+	stopGroup()
 	front, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && front == unix.Getpgrp()
+}
+
+// stopGroup stops the caller's process group and returns when it runs again. A signal to the group may be taken by any
+// thread of this process, at some later time; one that this thread sends to itself is taken before it goes on. So it
+// sends itself one too, blocked until the group has its own. What arrives second does not stop the process again: the
+// kernel drops pending stop signals when SIGCONT comes (signal(7)).
+func stopGroup() {
+	withBlocked(unix.SIGTSTP, func() {
+		// The receivers exist and are this user's own.
+		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGTSTP)
+		_ = unix.Kill(0, unix.SIGTSTP)
+	})
 }
 
 // returnTerminal puts the caller's group in the foreground again after the command has ended, unless another job has
@@ -53,15 +68,24 @@ func returnTerminal(tty *os.File) {
 }
 
 // takeTerminal makes the caller's process group the foreground one. SIGTTOU, which a background group gets for that, is
-// blocked for the one thread meanwhile (tcsetpgrp(3)); no handler of the process is touched.
+// blocked meanwhile (tcsetpgrp(3)).
 func takeTerminal(tty *os.File) {
+	withBlocked(unix.SIGTTOU, func() {
+		// A terminal that has hung up has no foreground to take.
+		_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, unix.Getpgrp())
+	})
+}
+
+// withBlocked calls f on a thread that does not take a signal meanwhile; no handler of the process is touched. A signal
+// that this thread was sent is taken before withBlocked returns.
+func withBlocked(sig syscall.Signal, f func()) {
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	var set, old unix.Sigset_t
-	set.Val[0] = 1 << (uint(unix.SIGTTOU) - 1)
+	set.Val[0] = 1 << (uint(sig) - 1)
 	if unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old) != nil {
 		return
 	}
-	unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, unix.Getpgrp())
-	unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
+	f()
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) // fails for an invalid argument only
 }

@@ -95,6 +95,8 @@ func (f *fake) Signal(sig os.Signal) error {
 	return nil
 }
 
+func (f *fake) InCallersGroup() bool { return false }
+
 func (f *fake) Kill() error {
 	f.note("kill")
 	f.ended <- &exitError{code: 137}

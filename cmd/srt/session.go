@@ -42,6 +42,8 @@ type process interface {
 	Wait() error
 	// Signal sends sig to the command's process group.
 	Signal(sig os.Signal) error
+	// InCallersGroup tells whether the command is in srt's own process group.
+	InCallersGroup() bool
 	// Kill ends every process of the sandbox.
 	Kill() error
 }

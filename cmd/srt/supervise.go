@@ -35,7 +35,7 @@ func (e *execution) supervise(p process) int {
 			return e.ended(err)
 		case caught := <-e.signals:
 			sig := lookUp(caught)
-			if e.app.terminalSends(sig) {
+			if e.app.terminalSends(sig, p) {
 				continue
 			}
 			e.forward(p, sig)

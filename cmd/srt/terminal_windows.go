@@ -1,4 +1,4 @@
 package main
 
 // terminalSends is always false: a console event reaches srt alone, which passes it on.
-func (*app) terminalSends(forwarded) bool { return false }
+func (*app) terminalSends(forwarded, process) bool { return false }
