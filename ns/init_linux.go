@@ -1,0 +1,187 @@
+package ns
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the new process becomes when its program is done: pid 1 of the sandbox, and the command that pid 1 starts. The
+// restrictions at the top of child_linux.go hold here too.
+
+// becomeInit turns the process into pid 1: it starts the command and gives up all that only the set-up needed.
+//
+//go:norace
+//go:nosplit
+func becomeInit(c *child) (step, errno uintptr) {
+	if errno = closeFrom(firstFree); errno != 0 {
+		return fixedCloseRange, errno
+	}
+	c.tty = none
+	if c.session == SessionForeground {
+		if c.tty, errno = sys(syscall.SYS_FCNTL, 0, unix.F_DUPFD_CLOEXEC, scratchFD, 0, 0, 0); errno != 0 {
+			return fixedTerminal, errno
+		}
+	}
+	c.sigmask = 1 << (uint(unix.SIGCHLD) - 1)
+	sigfd, errno := sys(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&c.sigmask)), 8, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK, 0, 0)
+	if errno != 0 {
+		return fixedSignalFD, errno
+	}
+	c.msg = [4]uint32{msgReady}
+	if _, errno = send(c); errno != 0 {
+		return fixedReady, errno
+	}
+	// The command shares this memory until it executes a program, which saves copying it a second time.
+	pid, errno := vfork(syscall.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD))
+	if errno != 0 {
+		return fixedFork, errno
+	}
+	if pid == 0 {
+		becomeCommand(c)
+	}
+	c.main = pid
+	c.target = -c.main
+	if c.session == SessionShared {
+		c.target = c.main
+	}
+	if _, errno = sys(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&c.capHead)), uintptr(unsafe.Pointer(&c.capData)), 0, 0, 0, 0); errno != 0 {
+		return fixedCapset, errno
+	}
+	for i := range uintptr(3) {
+		sys(syscall.SYS_CLOSE, i, 0, 0, 0, 0, 0)
+	}
+	c.poll = [2]pollFD{{fd: ctlFD, events: unix.POLLIN}, {fd: int32(sigfd), events: unix.POLLIN}}
+	return 0, 0
+}
+
+// supervise waits for one event and answers it. It ends the process, and with it the sandbox, when the command has
+// ended or the host side is gone.
+//
+//go:norace
+//go:nosplit
+func supervise(c *child) {
+	sys(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&c.poll)), 2, 0, 0, 0, 0)
+	if c.poll[0].revents != 0 {
+		answer(c)
+	}
+	if c.poll[1].revents != 0 {
+		sys(syscall.SYS_READ, uintptr(c.poll[1].fd), uintptr(unsafe.Pointer(&c.siginfo)), unsafe.Sizeof(c.siginfo), 0, 0, 0)
+		reap(c)
+	}
+}
+
+// answer carries out one message of the host side. No message, in any form, means that the host side is gone.
+//
+//go:norace
+//go:nosplit
+func answer(c *child) {
+	n, errno := sys(syscall.SYS_RECVFROM, ctlFD, uintptr(unsafe.Pointer(&c.msg)), msgSize, unix.MSG_DONTWAIT, 0, 0)
+	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
+		return
+	}
+	if errno != 0 || n != msgSize {
+		exit(1)
+	}
+	switch c.msg[0] {
+	case msgSignal:
+		sys(syscall.SYS_KILL, c.target, uintptr(c.msg[1]), 0, 0, 0, 0)
+	case msgResume:
+		if c.tty != none && c.msg[1] != 0 {
+			foreground(c, c.tty, c.main)
+		}
+		sys(syscall.SYS_KILL, c.target, uintptr(unix.SIGCONT), 0, 0, 0, 0)
+	}
+}
+
+// reap collects every child that has ended: orphans of the sandbox are ours. When it was the command, its status
+// becomes this process's.
+//
+//go:norace
+//go:nosplit
+func reap(c *child) {
+	for {
+		pid, errno := sys(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&c.status)), unix.WNOHANG|unix.WUNTRACED, 0, 0, 0)
+		if errno != 0 || pid == 0 {
+			return
+		}
+		if pid != c.main {
+			continue
+		}
+		w := syscall.WaitStatus(c.status)
+		if w&0x7f == 0 {
+			exit(uintptr(w >> 8 & 0xff))
+		}
+		if w&0xff == 0x7f {
+			c.msg = [4]uint32{msgStopped, uint32(w >> 8 & 0xff)}
+			send(c)
+			continue
+		}
+		exit(128 + uintptr(w&0x7f))
+	}
+}
+
+// becomeCommand is pid 2: it takes its place on the terminal and becomes the command. It does not return.
+//
+//go:norace
+//go:nosplit
+func becomeCommand(c *child) {
+	var errno uintptr
+	switch c.session {
+	case SessionNew:
+		_, errno = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
+	case SessionForeground:
+		if _, errno = sys(syscall.SYS_SETPGID, 0, 0, 0, 0, 0, 0); errno == 0 {
+			pid, _ := sys(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+			errno = foreground(c, 0, pid)
+		}
+	}
+	if errno != 0 {
+		fail(c, programFixed, fixedTerminal, errno)
+	}
+	if _, errno = sys(unix.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&c.noFile)), 0, 0, 0); errno != 0 {
+		fail(c, programFixed, fixedLimit, errno)
+	}
+	afterForkInChild()
+	fail(c, programExec, 0, execute(c))
+}
+
+// foreground makes a process group the one in the foreground of a terminal. Signals are blocked here, so a group in the
+// background is allowed to do it (tcsetpgrp(3)).
+//
+//go:norace
+//go:nosplit
+func foreground(c *child, tty, pgrp uintptr) uintptr {
+	c.pgrp = int32(pgrp)
+	_, errno := sys(syscall.SYS_IOCTL, tty, unix.TIOCSPGRP, uintptr(unsafe.Pointer(&c.pgrp)), 0, 0, 0)
+	return errno
+}
+
+// execute tries the candidates in order, as execvp(3) does, and returns the error that describes them best.
+//
+//go:norace
+//go:nosplit
+func execute(c *child) uintptr {
+	result := uintptr(syscall.ENOENT)
+	for i := range c.nexecs {
+		path := *(*uintptr)(unsafe.Add(unsafe.Pointer(c.execs), uintptr(i)*unsafe.Sizeof(uintptr(0))))
+		_, errno := sys(syscall.SYS_EXECVE, path, uintptr(unsafe.Pointer(c.argv)), uintptr(unsafe.Pointer(c.envp)), 0, 0, 0)
+		switch syscall.Errno(errno) {
+		case syscall.ENOENT, syscall.ENOTDIR:
+		case syscall.EACCES:
+			// A directory on the way that may not be searched hides whether there is such a program: not found.
+			if _, hidden := sys(unix.SYS_FACCESSAT, atFDCWD, path, 0, 0, 0, 0); hidden == 0 {
+				result = errno
+			}
+		case syscall.ENOEXEC:
+			*(*uintptr)(unsafe.Add(unsafe.Pointer(c.shArgv), unsafe.Sizeof(uintptr(0)))) = path
+			if _, e := sys(syscall.SYS_EXECVE, c.sh, uintptr(unsafe.Pointer(c.shArgv)), uintptr(unsafe.Pointer(c.envp)), 0, 0, 0); e != 0 {
+				return errno
+			}
+		default:
+			return errno
+		}
+	}
+	return result
+}
