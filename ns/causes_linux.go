@@ -9,24 +9,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// system is what the causes are read from: the text of a file beneath /proc without its last line end, empty if it
+// cannot be read, and the user id. Tests put another one in its place.
+type system struct {
+	proc func(name string) string
+	uid  int
+}
+
+var thisSystem = system{proc: readProc, uid: os.Geteuid()}
+
 // cause is one known reason for a refusal: how it shows, and what a person can do.
 type cause struct {
-	applies func() bool
+	applies func(system) bool
 	text    string
 }
 
 // namespaceCauses are asked in order; the first that applies is reported. Sources: user_namespaces(7), the documentation
 // of the two distributions' sysctls, and Docker's default seccomp profile.
 var namespaceCauses = []cause{
-	{func() bool { return sysctl("user/max_user_namespaces") == "0" },
+	{func(s system) bool { return s.proc("sys/user/max_user_namespaces") == "0" },
 		"User namespaces are switched off here: /proc/sys/user/max_user_namespaces is 0. As root: sysctl -w user.max_user_namespaces=15000"},
-	{func() bool { return sysctl("kernel/unprivileged_userns_clone") == "0" && os.Geteuid() != 0 },
+	{func(s system) bool { return s.proc("sys/kernel/unprivileged_userns_clone") == "0" && s.uid != 0 },
 		"Unprivileged user namespaces are switched off here. As root: sysctl -w kernel.unprivileged_userns_clone=1"},
-	{func() bool { return sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" },
+	{func(s system) bool { return s.proc("sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && s.uid != 0 },
 		"AppArmor restricts unprivileged user namespaces here. As root, install a profile that grants srt \"userns\", or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
-	{func() bool { return seccompMode() == "2" },
+	{func(s system) bool { return s.seccompMode() == "2" },
 		"A seccomp profile of the surrounding container or sandbox refuses namespaces. Run the container with a profile that allows clone, mount and pivot_root, for example docker run --security-opt seccomp=unconfined"},
-	{func() bool { return chrooted() },
+	{func(s system) bool { return s.chrooted() },
 		"This process runs in a chroot, where the kernel refuses user namespaces. Run srt outside it"},
 }
 
@@ -71,41 +80,35 @@ func stepCause(op string, errno syscall.Errno) string {
 
 func firstCause(otherwise string) string {
 	for _, c := range namespaceCauses {
-		if c.applies() {
+		if c.applies(thisSystem) {
 			return c.text
 		}
 	}
 	return otherwise
 }
 
-func sysctl(name string) string {
-	b, err := os.ReadFile("/proc/sys/" + name)
+func readProc(name string) string {
+	b, err := os.ReadFile("/proc/" + name)
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
 }
 
-func seccompMode() string {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return ""
-	}
-	_, rest, _ := strings.Cut(string(b), "\nSeccomp:")
+// seccompMode is the Seccomp field of proc_pid_status(5): "2" under a filter.
+func (s system) seccompMode() string {
+	_, rest, _ := strings.Cut(s.proc("self/status"), "\nSeccomp:")
 	mode, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimSpace(mode)
 }
 
-// chrooted tells whether the root directory is not the root of its mount.
-func chrooted() bool {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
+// chrooted tells whether the root directory is not the root of its mount (proc_pid_mountinfo(5)).
+func (s system) chrooted() bool {
+	text := s.proc("self/mountinfo")
+	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 4 && f[4] == "/" {
 			return false
 		}
 	}
-	return true
+	return text != ""
 }

@@ -1,0 +1,61 @@
+package ns
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const unfiltered = "Name:\tsrt\nNoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0"
+
+// TestLikelyCauses gives each refusal the traces that its cause leaves, and looks for what to do in the sentence.
+func TestLikelyCauses(t *testing.T) {
+	host := map[string]string{"self/status": unfiltered, "self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda rw",
+		"sys/user/max_user_namespaces": "15000"}
+	clone := func(e syscall.Errno) func() string { return func() string { return cloneCause(e) } }
+	step := func(op string, e syscall.Errno) func() string { return func() string { return stepCause(op, e) } }
+	for _, c := range []struct {
+		name, file, text string
+		ask              func() string
+		want             string
+	}{
+		{"user namespaces off", "sys/user/max_user_namespaces", "0", clone(unix.ENOSPC), "sysctl -w user.max_user_namespaces"},
+		{"Debian's switch", "sys/kernel/unprivileged_userns_clone", "0", clone(unix.EPERM), "kernel.unprivileged_userns_clone=1"},
+		{"AppArmor, at the clone", "sys/kernel/apparmor_restrict_unprivileged_userns", "1", clone(unix.EPERM), "AppArmor"},
+		{"AppArmor, at a mount", "sys/kernel/apparmor_restrict_unprivileged_userns", "1", step("stop mount propagation", unix.EACCES), "AppArmor"},
+		{"a container's filter", "self/status", "Name:\tsrt\nSeccomp:\t2\nSeccomp_filters:\t1", clone(unix.EPERM), "seccomp=unconfined"},
+		{"a chroot", "self/mountinfo", "7 1 8:1 / /srv rw - ext4 /dev/sda rw", clone(unix.EPERM), "chroot"},
+		{"too many namespaces", "", "", clone(unix.ENOSPC), "max_"},
+		{"a kernel without one of them", "", "", clone(unix.EINVAL), "5.19"},
+		{"a masked /proc", "", "", step("mount a proc file system for", unix.EPERM), "systempaths=unconfined"},
+		{"an old kernel", "", "", step("restrict the mount at", unix.ENOSYS), "5.19"},
+		{"too many mounts", "", "", step("mount on", unix.ENOSPC), "mount-max"},
+		{"a file that was replaced", "", "", step("find unchanged", unix.ESTALE), "start again"},
+		{"too few descriptors", "", "", step("open", unix.EMFILE), "ulimit"},
+		{"ids that may not be mapped", "", "", func() string { return mapCause(unix.EPERM) }, "CAP_SETFCAP"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			saved := thisSystem
+			defer func() { thisSystem = saved }()
+			thisSystem = system{uid: 1000, proc: func(name string) string {
+				if name == c.file {
+					return c.text
+				}
+				return host[name]
+			}}
+			if got := c.ask(); !strings.Contains(got, c.want) {
+				t.Errorf("%q does not say %q", got, c.want)
+			}
+		})
+	}
+	t.Run("no cause known", func(t *testing.T) {
+		saved := thisSystem
+		defer func() { thisSystem = saved }()
+		thisSystem = system{uid: 0, proc: func(name string) string { return host[name] }}
+		if got := cloneCause(unix.EPERM); got != "" {
+			t.Errorf("%q is a guess", got)
+		}
+	})
+}
