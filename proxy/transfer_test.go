@@ -124,7 +124,7 @@ func TestLargeBodies(t *testing.T) {
 				return
 			}
 			f, n, _ := req.Framing()
-			var body io.Reader = io.LimitReader(br, n)
+			body := io.LimitReader(br, n)
 			if f == httphead.Chunked {
 				body = httphead.NewChunkedReader(br)
 			}
