@@ -25,7 +25,7 @@ func (hostTree) Lstat(path string) (Info, error) {
 	return Info{
 		ID:   Identity{Dev: st.Dev, Ino: st.Ino, Type: modeType(st.Mode)},
 		UID:  int(st.Uid),
-		Link: uint64(st.Nlink), //nolint:unconvert // 32 bits wide on arm64
+		Link: uint64(st.Nlink),
 	}, nil
 }
 

@@ -31,7 +31,9 @@ var namespaceCauses = []cause{
 		"User namespaces are switched off here: /proc/sys/user/max_user_namespaces is 0. As root: sysctl -w user.max_user_namespaces=15000"},
 	{func(s system) bool { return s.proc("sys/kernel/unprivileged_userns_clone") == "0" && s.uid != 0 },
 		"Unprivileged user namespaces are switched off here. As root: sysctl -w kernel.unprivileged_userns_clone=1"},
-	{func(s system) bool { return s.proc("sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && s.uid != 0 },
+	{func(s system) bool {
+		return s.proc("sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && s.uid != 0
+	},
 		"AppArmor restricts unprivileged user namespaces here. As root, install a profile that grants srt \"userns\", or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
 	{func(s system) bool { return s.seccompMode() == "2" },
 		"A seccomp profile of the surrounding container or sandbox refuses namespaces. Run the container with a profile that allows clone, mount and pivot_root, for example docker run --security-opt seccomp=unconfined"},

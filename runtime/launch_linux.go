@@ -227,3 +227,16 @@ func (l *launch) write(p *ns.Program) error {
 	}
 	return nil
 }
+
+// deniedVariables are the environment variables that the command must not see.
+func deniedVariables(c *config.Config) (names []string) {
+	if c.Credentials == nil {
+		return nil
+	}
+	for _, v := range c.Credentials.EnvVars {
+		if v.Mode == config.ModeDeny {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}

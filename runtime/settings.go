@@ -56,19 +56,6 @@ func given(s string) *string {
 	return &s
 }
 
-// deniedVariables are the environment variables that the command must not see.
-func deniedVariables(c *config.Config) (names []string) {
-	if c.Credentials == nil {
-		return nil
-	}
-	for _, v := range c.Credentials.EnvVars {
-		if v.Mode == config.ModeDeny {
-			names = append(names, v.Name)
-		}
-	}
-	return names
-}
-
 func containsAny(line string, patterns []string) bool {
 	for _, p := range patterns {
 		if strings.Contains(line, p) {

@@ -4,6 +4,7 @@ package seccomp
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,4 +61,19 @@ func compile(t *testing.T, name, text string) string {
 		missing(t, "gcc", err.Error()+"\n"+string(out))
 	}
 	return program
+}
+
+// killed runs a confined command and says which signal ended it, or 0.
+func killed(t *testing.T, cmd *exec.Cmd) syscall.Signal {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	t.Logf("%v: %s", err, out)
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return status.Signal()
+	}
+	return 0
 }

@@ -5,7 +5,6 @@ package seccomp
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -235,19 +234,4 @@ func TestKernel_FiltersStack(t *testing.T) {
 			}
 		}
 	}
-}
-
-// killed runs a confined command and says which signal ended it, or 0.
-func killed(t *testing.T, cmd *exec.Cmd) syscall.Signal {
-	t.Helper()
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	t.Logf("%v: %s", err, out)
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
-		return status.Signal()
-	}
-	return 0
 }
