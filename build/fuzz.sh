@@ -9,5 +9,5 @@ while IFS=: read -r file target; do
     package=./$(dirname "$file")
     echo "== $package $target"
     go test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" "$package" || failed=1
-done < <(git ls-files -co --exclude-standard '*_test.go' | xargs grep -HoE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func /:/')
+done < <(git -c safe.directory="$PWD" ls-files -co --exclude-standard '*_test.go' | xargs grep -HoE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func /:/')
 exit "$failed"

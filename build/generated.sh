@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 # A file that is deleted but still listed counts as absent.
 state() {
-    git ls-files -co --exclude-standard -z | { xargs -0 sha256sum 2>/dev/null || true; } | LC_ALL=C sort -k2
+    git -c safe.directory="$PWD" ls-files -co --exclude-standard -z | { xargs -0 sha256sum 2>/dev/null || true; } | LC_ALL=C sort -k2
 }
 
 before=$(state)

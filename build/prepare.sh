@@ -7,19 +7,21 @@ user=srt-test
 # Command (or file) that shows a package is there, and the package.
 needed="
 gcc:gcc
+/usr/include/stdio.h:libc6-dev
 make:make
 git:git
 curl:curl
+/etc/ssl/certs/ca-certificates.crt:ca-certificates
 /usr/include/seccomp.h:libseccomp-dev
 pkg-config:pkg-config
 bwrap:bubblewrap
 strace:strace
+gdb:gdb
 python3:python3
 node:nodejs
+npm:npm
 ssh:openssh-client
-ip:iproute2
 setpriv:util-linux
-bash:bash
 "
 
 have() {

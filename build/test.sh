@@ -1,18 +1,41 @@
 #!/bin/bash
-# "make test": every stage in turn, with its duration. Stops at the first that fails and exits with its status.
+# "make test": every stage in turn. Stops at the first that fails and exits with its status. It ends with one line for
+# each stage and its duration, in the form of go test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-stages=(test-prepare lint test-vet test-build build test-generate test-unit test-integration)
-if [ "$(id -u)" -eq 0 ]; then
-    stages+=(test-user)
-else
-    echo "skipped: the integration tests as root (only root can run them; they run as $(id -un))"
-fi
+stages=(test-prepare lint test-vet test-build build test-generate test-unit test-integration test-user)
+summary=()
 
+# elapsed gives the seconds since a time in microseconds.
+elapsed() {
+    local microseconds=$((${EPOCHREALTIME/[.,]/} - $1))
+    printf '%d.%02d' $((microseconds / 1000000)) $((microseconds / 10000 % 100))
+}
+
+# finish prints the result and exits.
+finish() {
+    printf '%s\n' "${summary[@]}"
+    [ "$1" -ne 0 ] || echo PASS
+    [ "$1" -eq 0 ] || echo FAIL
+    printf '%s\t%s\t%ss\n' "$([ "$1" -eq 0 ] && echo 'ok  ' || echo FAIL)" "$(go list -m)" "$(elapsed "$begin")"
+    exit "$1"
+}
+
+begin=${EPOCHREALTIME/[.,]/}
 for stage in "${stages[@]}"; do
-    start=$SECONDS
-    echo "== $stage"
-    make --no-print-directory "$stage"
-    echo "== $stage: $((SECONDS - start)) s"
+    if [ "$stage" = test-user ] && [ "$(id -u)" -ne 0 ]; then
+        summary+=("--- SKIP: $stage (0.00s)" "    got uid $(id -u), want 0: the tests have run as $(id -un) and not as root")
+        continue
+    fi
+    echo "=== RUN   $stage"
+    start=${EPOCHREALTIME/[.,]/}
+    status=0
+    make --no-print-directory "$stage" || status=$?
+    if [ "$status" -ne 0 ]; then
+        summary+=("--- FAIL: $stage ($(elapsed "$start")s)")
+        finish "$status"
+    fi
+    summary+=("--- PASS: $stage ($(elapsed "$start")s)")
 done
+finish 0
