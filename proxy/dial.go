@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/srt-sandbox/srt/proxy/internal/local"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
@@ -113,7 +114,7 @@ const minAttempt = 2 * time.Second
 // equal share of the time that is left, so that a silent one does not use up all of it.
 func (s *Server) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	var first error
-	var dialer net.Dialer
+	dialer := net.Dialer{Control: local.Control}
 	for i, addr := range addrs {
 		if i < len(addrs)-1 {
 			if end, ok := ctx.Deadline(); ok {

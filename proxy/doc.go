@@ -12,6 +12,7 @@
 //	socks.go     SOCKS5       > policy.Decide (NET-7)
 //	plain.go     http://...  /                       \ parentdial.go  CONNECT to the parent (NET-61)
 //	answer.go    what a client is told               report.go  what the user is told (NET-70)
+//	internal/local           sockets that do not leave this host, cheaper
 //	internal/relay           tunnels                 transfer.go, body.go  one request and its response
 //
 // Every refusal and every failure ends in an answer or a closed connection: nothing is dialled that Decide has not
