@@ -12,7 +12,7 @@ import (
 // What runs between clone and exec is in this file (the hand-over and the program) and in init_linux.go (pid 1 and the
 // command), and nowhere else. The process is a copy of one thread of a Go program, so nothing in them may allocate, grow
 // the stack, call the scheduler or panic: every function is nosplit, data is reached through pointers prepared by
-// newChild, and every result that matters is checked.
+// the host side, and every result that matters is checked.
 
 // Descriptor numbers in the child, from its first steps on: 0 to 2 are the command's standard streams, ctlFD is the
 // socket pair of protocol.go, and everything from firstFree on was opened by the program itself.

@@ -14,14 +14,15 @@ import (
 // A Program is a list of system calls that the child of Prepare executes before the command exists. Everything it
 // points to is prepared beforehand: between clone and exec no memory is allocated and nothing is decided.
 //
-// It lives in memory that is shared with the child, so that it can be written while the namespaces are being made. It
-// is built by one goroutine and started once. Release gives the memory back; the child keeps its own view of it.
+// It lives in memory that is shared with the child, so that it can be written while the namespaces are being made: what
+// Prepare needs of that memory is set aside from the start. It is built by one goroutine and started once. Release gives the memory back; the child keeps its own view of it.
 type Program struct {
 	mem    []byte // the whole mapping: steps in the lower half, what they point to in the upper
 	steps  int    // how many there are
 	data   int    // where the next allocation goes
 	slots  uint32
 	labels []label
+	child  *child // in mem; Prepare's alone until Start
 	err    error
 }
 
@@ -41,7 +42,9 @@ func NewProgram() (*Program, error) {
 	if err != nil {
 		return nil, &StepError{Op: "map memory for the launch program", Err: err}
 	}
-	return &Program{mem: mem, data: programSize / 2}, nil
+	p := &Program{mem: mem, data: programSize / 2}
+	p.child = (*child)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(child{})), 8))))
+	return p, nil
 }
 
 // Release gives the program's memory back. It is idempotent.

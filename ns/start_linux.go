@@ -23,7 +23,8 @@ type Prepared struct {
 }
 
 // Prepare makes the namespaces and maps the identities. The new process then waits, while the caller writes the program:
-// the two take about as long as one another. The program must not be released before Start or Close.
+// the two take about as long as one another. Appending to the program meanwhile, from one other goroutine, is safe; it
+// must not be released before Start or Close.
 //
 // It fails closed: on an error no process is left. It is safe for concurrent use with different programs.
 func Prepare(c *Config, program *Program) (*Prepared, error) {
@@ -35,8 +36,8 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 		return nil, &StepError{Op: "make a socket pair", Err: err}
 	}
 	ctl := os.NewFile(uintptr(pair[0]), "sandbox control socket")
-	ch, err := newChild(c, program, pair[1])
-	if err != nil {
+	ch := program.child
+	if err := ch.prepare(c, pair[1]); err != nil {
 		unix.Close(pair[1])
 		ctl.Close()
 		return nil, err
@@ -96,18 +97,19 @@ func fork(flags Namespaces, c *child) (uintptr, syscall.Errno) {
 	return pid, syscall.Errno(errno)
 }
 
-// newChild prepares what the new process needs until its program starts.
-func newChild(c *Config, p *Program, ctl int) (*child, error) {
+// prepare fills in what the new process needs until its program starts. It takes no memory of the program, which another
+// goroutine may be writing.
+func (ch *child) prepare(c *Config, ctl int) error {
 	noFile, ok := rlimit.NoFile()
 	if !ok {
-		return nil, &StepError{Op: "read the limit of open files", Err: unix.EINVAL}
+		return &StepError{Op: "read the limit of open files", Err: unix.EINVAL}
 	}
-	ch := (*child)(pointer(Pointer(p, &child{
+	*ch = child{
 		session: c.Session, noFile: noFile,
 		streams: [4]uintptr{c.Stdin.Fd(), c.Stdout.Fd(), c.Stderr.Fd(), uintptr(ctl)},
 		capHead: capHeader{version: unix.LINUX_CAPABILITY_VERSION_3},
-	}).value))
-	return ch, p.err
+	}
+	return nil
 }
 
 // become adds the program and the command.

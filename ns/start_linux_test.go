@@ -53,13 +53,14 @@ type launch struct {
 	Config
 	Command
 	program *Program
+	ready   chan struct{} // closed when the program is written; nil: it is
 }
 
 // minimal is the least that starts a command.
 func minimal(p *Program, args ...string) *launch {
 	u, g := identity()
 	return &launch{Config{Namespaces: Full, UIDs: u, GIDs: g, DenySetgroups: true},
-		Command{Candidates: []string{args[0]}, Args: args, Env: []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}}, p}
+		Command{Candidates: []string{args[0]}, Args: args, Env: []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}}, p, nil}
 }
 
 func newProgram(t testing.TB) *Program {
@@ -73,6 +74,9 @@ func newProgram(t testing.TB) *Program {
 
 func (l *launch) start() (*Process, error) {
 	p, err := Prepare(&l.Config, l.program)
+	if l.ready != nil {
+		<-l.ready
+	}
 	if err != nil {
 		l.program.Release()
 		return nil, err
