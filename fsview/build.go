@@ -10,15 +10,17 @@ const defaultMountMax = 100000
 
 // builder carries one Build.
 type builder struct {
-	in   Input
-	res  *resolver
-	root *node
-	plan *Plan
+	in     Input
+	res    *resolver
+	root   *node
+	plan   *Plan
+	mounts *mountTable // nil when no object shows twice
 
-	roots   []*node      // every granted write root
-	links   []*node      // re-allowed symbolic links
-	grants  []grant      // allow entries, to be told about when they grant nothing
-	pending []absentDeny // denies of what is not there
+	roots    []*node      // every granted write root
+	links    []*node      // re-allowed symbolic links
+	grants   []grant      // allow entries, to be told about when they grant nothing
+	pending  []absentDeny // denies of what is not there
+	rootDeny *rule        // a read deny of `/` that is in force
 
 	creatable map[string]bool // answers of canCreate
 	made      map[string]bool // paths already in some Make
@@ -40,8 +42,8 @@ func Build(t Tree, in Input) (*Plan, error) {
 		len(rules.CredentialDeny)
 	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8)}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
-	steps := []func() error{b.collect, b.spreadRoot, b.searchMandatory, b.settleLinks, b.settleAbsent, b.emit, b.tell,
-		b.chooseDir, b.checkSize}
+	steps := []func() error{b.readMounts, b.collect, b.spreadRoot, b.searchMandatory, b.repeatRules, b.settleLinks,
+		b.settleAbsent, b.emit, b.tell, b.chooseDir, b.checkSize}
 	if in.Disabled {
 		b.plan.Unrestricted = true
 		steps = []func() error{b.collectDisabled, b.emit, b.chooseDir, b.checkSize}

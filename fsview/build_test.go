@@ -70,7 +70,7 @@ func input(t testing.TB, words string) Input {
 func built(t testing.TB, tree *fakeTree, words string) (*Plan, *view) {
 	t.Helper()
 	in := input(t, words)
-	tree.uid = in.UID
+	tree.uid, in.Mounts = in.UID, tree.mounts
 	plan, err := Build(tree, in)
 	if err != nil {
 		t.Fatalf("Build: %v", err)

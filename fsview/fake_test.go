@@ -3,41 +3,99 @@ package fsview
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // fakeObject is one object of a fakeTree.
 type fakeObject struct {
 	kind   byte // d, f, l, p (FIFO)
 	target string
+	text   string // content of a file
 	uid    int
 	mode   uint32 // permission bits for uid, of which only the owner's are looked at
 	links  uint64
 	ino    uint64
 	err    error // what looking at it answers
 	rofs   bool
+
+	dev   uint64 // the file system it lies in, once the tree has mounts
+	inner string // its path in that
 }
 
 // fakeTree is a disk in memory, seen by user uid.
 type fakeTree struct {
 	objects map[string]*fakeObject
 	uid     int
-	lists   int // how many directories were listed
+	lists   atomic.Int64 // how many directories were listed, from two goroutines
 	stats   int
+
+	disks  map[uint64]map[string]*fakeObject // file systems whole, once the tree has mounts
+	mounts []Mount
+	on     map[string]int // the mount that a path lies on
 }
 
-// newFakeTree makes a tree from lines "kind path [target] [option...]". Missing directories are made. Options are
-// uid=N, mode=OCTAL, links=N, rofs, and an errno: eio, estale, eacces.
+// attach shows a part of a file system at a point, over what is there. Disk 1 is the tree as it was before.
+func (f *fakeTree) attach(dev uint64, root, point string) {
+	if f.disks == nil {
+		second := map[string]*fakeObject{}
+		for p, kind := range map[string]byte{"/": 'd', "/a": 'd', "/a/b": 'f', "/.git": 'd', "/.git/HEAD": 'f', "/.git/hooks": 'd', "/c": 'f'} {
+			second[p] = &fakeObject{kind: kind, uid: 1000, mode: 0o755, links: 1, ino: uint64(10000 + len(second))}
+		}
+		f.disks, f.on = map[uint64]map[string]*fakeObject{1: maps.Clone(f.objects), 2: second}, map[string]int{}
+		for dev, disk := range f.disks {
+			for p, o := range disk {
+				o.dev, o.inner = dev, p
+			}
+		}
+		f.mounts = []Mount{{ID: 10, Parent: 1, Dev: 1, Root: "/", Point: "/"}}
+		for p := range f.objects {
+			f.on[p] = 10
+		}
+	}
+	m := Mount{ID: 10 + len(f.mounts), Parent: f.on[point], Dev: dev, Root: root, Point: point}
+	for p := range f.objects {
+		if policy.Covers(point, p) {
+			delete(f.objects, p)
+		}
+	}
+	for inner, o := range f.disks[dev] {
+		if policy.Covers(root, inner) {
+			p := path.Join(point, strings.TrimPrefix(inner, root))
+			f.objects[p], f.on[p] = o, m.ID
+		}
+	}
+	f.mounts = append(f.mounts, m)
+}
+
+// bind shows the object at a path, without what is mounted in it, at another one.
+func (f *fakeTree) bind(from, to string) {
+	if f.disks == nil {
+		f.attach(1, from, to)
+		return
+	}
+	f.attach(f.objects[from].dev, f.objects[from].inner, to)
+}
+
+// newFakeTree makes a tree from lines "kind path [target] [option...]", where the kind m binds target on path. Missing directories are made. Options are
+// uid=N, mode=OCTAL, links=N, text=CONTENT, rofs, and an errno: eio, estale, eacces.
 func newFakeTree(t testing.TB, lines string) *fakeTree {
 	t.Helper()
 	tree := &fakeTree{objects: map[string]*fakeObject{"/": {kind: 'd', mode: 0o755, ino: 1}}, uid: 1000}
 	for _, line := range strings.FieldsFunc(lines, func(r rune) bool { return r == '\n' || r == ';' }) {
 		words := strings.Fields(line)
 		if len(words) < 2 {
+			continue
+		}
+		if words[0] == "m" {
+			tree.bind(words[2], words[1])
 			continue
 		}
 		o := tree.add(words[1], words[0][0])
@@ -54,6 +112,8 @@ func newFakeTree(t testing.TB, lines string) *fakeTree {
 				fmt.Sscanf(value, "%o", &o.mode)
 			case "links":
 				fmt.Sscan(value, &o.links)
+			case "text": // ~ is a space, | a line feed
+				o.text = strings.NewReplacer("~", " ", "|", "\n").Replace(value)
 			case "rofs":
 				o.rofs = true
 			case "eio":
@@ -146,7 +206,7 @@ func (f *fakeTree) Readlink(p string) (string, error) {
 }
 
 func (f *fakeTree) ReadDir(p string) ([]DirEntry, error) {
-	f.lists++
+	f.lists.Add(1)
 	o, err := f.look(p)
 	if err != nil {
 		return nil, err
@@ -164,6 +224,20 @@ func (f *fakeTree) ReadDir(p string) ([]DirEntry, error) {
 		}
 	}
 	return list, nil
+}
+
+func (f *fakeTree) ReadFile(p string, limit int) ([]byte, error) {
+	o, err := f.look(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.kind != 'f':
+		return nil, syscall.EINVAL
+	}
+	if err := f.may(o, 0o4); err != nil {
+		return nil, err
+	}
+	return []byte(o.text[:min(len(o.text), limit)]), nil
 }
 
 func (f *fakeTree) CanCreate(p string) error {

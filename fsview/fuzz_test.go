@@ -24,7 +24,7 @@ func (c *choices) next(n int) int {
 }
 
 // sceneCount is how many scenes TestBuildScenes goes through.
-var sceneCount = 3000
+var sceneCount = 6000
 
 var fuzzNames = strings.Fields("a b c x .git HEAD hooks config .bashrc .vscode .claude agents node_modules .GIT")
 
@@ -72,7 +72,36 @@ func scene(t testing.TB, data []byte) (*fakeTree, Input) {
 			*lists[list] = append(*lists[list], policy.PathRule{Entry: p, Key: fmt.Sprint("list.", list, ".", i), Path: p})
 		}
 	}
+	mountSome(c, tree, &in)
 	return tree, in
+}
+
+// mountSome shows parts of the tree, or of a second file system, at further places, and adds rules there.
+func mountSome(c *choices, tree *fakeTree, in *Input) {
+	for range c.next(5) {
+		paths := tree.paths()
+		from, to := paths[c.next(len(paths))], paths[c.next(len(paths))]
+		if source, place := tree.objects[from].kind, tree.objects[to].kind; to == "/" || source != place || source == 'l' {
+			continue
+		}
+		if c.next(5) == 4 && tree.objects[to].kind == 'd' {
+			tree.attach(2, []string{"/", "/a", "/.git"}[c.next(3)], to)
+		} else {
+			tree.bind(from, to)
+		}
+	}
+	if in.Mounts = slices.Clone(tree.mounts); c.next(2) == 1 {
+		slices.Reverse(in.Mounts)
+	}
+	paths := tree.paths()
+	for i := range c.next(5) {
+		p := paths[c.next(len(paths))]
+		list := []*[]policy.PathRule{&in.Rules.DenyRead, &in.Rules.DenyWrite, &in.Rules.AllowWrite, &in.Rules.AllowRead}[c.next(4)]
+		*list = append(*list, policy.PathRule{Entry: p, Key: fmt.Sprint("mounted.", i), Path: p})
+	}
+	if c.next(3) == 1 {
+		in.Cwd = paths[c.next(len(paths))]
+	}
 }
 
 // describe writes a scene for the person who has to find the fault.
@@ -80,6 +109,9 @@ func describe(tree *fakeTree, in Input) string {
 	var b strings.Builder
 	for _, p := range tree.paths() {
 		fmt.Fprintf(&b, "%c %s %s\n", tree.objects[p].kind, p, tree.objects[p].target)
+	}
+	for _, m := range in.Mounts {
+		fmt.Fprintf(&b, "mount %d in %d: %d:%s on %s\n", m.ID, m.Parent, m.Dev, m.Root, m.Point)
 	}
 	for name, list := range map[string][]policy.PathRule{"dR": in.Rules.DenyRead, "aR": in.Rules.AllowRead,
 		"aW": in.Rules.AllowWrite, "dW": in.Rules.DenyWrite, "cred": in.Rules.CredentialDeny} {
@@ -167,9 +199,11 @@ func compare(v *view, s *statement) error {
 			return fmt.Errorf("%s is writable through a re-allowed link", p)
 		}
 	}
-	for _, link := range s.held {
-		if v.tree.objects[link].kind == 'l' && v.movable(link) {
-			return fmt.Errorf("the link %s leads to a protected path and can be replaced", link)
+	for _, held := range s.held {
+		for _, link := range s.paths(held) {
+			if v.tree.objects[link].kind == 'l' && v.movable(link) {
+				return fmt.Errorf("the link %s leads to a protected path and can be replaced", link)
+			}
 		}
 	}
 	return nil

@@ -46,6 +46,37 @@ func (hostTree) Readlink(path string) (string, error) {
 	}
 }
 
+// ReadFile implements Tree.
+func (hostTree) ReadFile(path string, limit int) ([]byte, error) {
+	var fd int
+	err := ignoringEINTR(func() (err error) {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, unix.EINVAL
+	}
+	buf := make([]byte, limit)
+	for have := 0; ; {
+		n := 0
+		err := ignoringEINTR(func() (err error) { n, err = unix.Read(fd, buf[have:]); return err })
+		if err != nil {
+			return nil, err
+		}
+		if have += n; n == 0 || have == limit {
+			return buf[:have], nil
+		}
+	}
+}
+
 // CanCreate implements Tree.
 func (hostTree) CanCreate(path string) error {
 	return ignoringEINTR(func() error {

@@ -37,17 +37,23 @@ func (b *builder) searchMandatory() error {
 		s.seen = make(map[string]int)
 	}
 	for _, dir := range starts {
-		if err := s.start(dir); err != nil {
+		if err := s.start(dir, path.Base(dir)); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(b.roots) == 0 {
+		return nil
+	}
+	if err := s.searchNamed(); err != nil {
+		return err
+	}
+	return s.searchElsewhere()
 }
 
-// start searches from dir, which may itself be a directory whose names count.
-func (s *search) start(dir string) error {
+// start searches from dir, which may itself be a directory whose names count, under this name.
+func (s *search) start(dir, name string) error {
 	as := plain
-	switch name := path.Base(dir); {
+	switch {
 	case isFold(name, ".claude"):
 		as = claude
 	case isFold(name, ".git"):
@@ -78,16 +84,35 @@ func (b *builder) searchStarts() []string {
 		if dir == "" {
 			continue
 		}
-		if loc := b.res.resolve(dir, true); loc.exists && loc.info.IsDir() {
-			add(loc.path)
+		loc := b.res.resolve(dir, true)
+		if !loc.exists || !loc.info.IsDir() {
+			continue
+		}
+		for _, at := range b.namesOf(loc.path) {
+			add(at)
 			if dir == b.in.Cwd {
-				if repo := b.enclosingRepository(loc.path); repo != "" {
+				if repo := b.enclosingRepository(at); repo != "" {
 					add(repo)
 				}
 			}
 		}
 	}
 	return starts
+}
+
+// namesOf gives a directory and all directories at which mounts show it, or a part of it, again.
+func (b *builder) namesOf(dir string) []string {
+	list := []string{dir}
+	if b.mounts == nil {
+		return list
+	}
+	wholes, parts := b.mounts.others(dir)
+	for _, p := range append(wholes, parts...) {
+		if info, err := b.res.lstat(p); err == nil && info.IsDir() {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // outermost reports whether no other write root shows n as writable: there is none above, or a hidden directory lies
@@ -213,7 +238,13 @@ func (s *search) dotGit(full string, e *DirEntry, level int, dirsCount bool) err
 				names = append(names, ".git/config")
 			}
 			s.protectLinked(full, names...)
+			if loc := s.b.res.resolve(full, true); loc.exists && loc.info.ID.Type.IsRegular() {
+				return s.gitFile(loc.path)
+			}
 		}
+	case e.Type.IsRegular():
+		s.protect(full, ".git")
+		return s.gitFile(full)
 	case e.Type != fs.ModeDir:
 		s.protect(full, ".git")
 	case dirsCount:

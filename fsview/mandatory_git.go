@@ -1,7 +1,11 @@
 package fsview
 
 import (
+	"errors"
 	"io/fs"
+	"path"
+	"strings"
+	"syscall"
 )
 
 // note records a name that only counts in a repository.
@@ -83,4 +87,92 @@ func (s *search) modules(dir string, level int) error {
 		}
 	}
 	return nil
+}
+
+// gitFileLimit is how much of a file that names a git directory is read. Paths are no longer than this (PATH_MAX).
+const gitFileLimit = 4096
+
+// gitFile protects the repository that a .git file leads to (gitrepository-layout(5)): the working tree's own git
+// directory, and the common one that commondir in it names. Both may lie anywhere. What is written in such a file is not
+// trusted: it can only add denies, of names that exist in what looks like a git directory.
+func (s *search) gitFile(full string) error {
+	line, err := s.pathIn(full, path.Dir(full), "gitdir:")
+	if line == "" || err != nil {
+		return err
+	}
+	dir := s.gitDirectory(line)
+	if dir == "" {
+		return nil
+	}
+	if line, err = s.pathIn(join(dir, "commondir"), dir, ""); line == "" || err != nil {
+		return err
+	}
+	s.gitDirectory(line)
+	return nil
+}
+
+// pathIn reads the one path that a file holds after a prefix, and makes it absolute. It is empty when there is none.
+func (s *search) pathIn(file, from, prefix string) (string, error) {
+	read := func(p string) ([]byte, error) { return s.b.res.tree.ReadFile(p, gitFileLimit) }
+	text, err := again(file, read)
+	switch {
+	case absent(err), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EINVAL):
+		return "", nil // git of the same user cannot read it either
+	case err != nil:
+		return "", &SearchError{Path: file, Err: err}
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	line, found := strings.CutPrefix(line, prefix)
+	line = strings.TrimSpace(line)
+	if !found || line == "" || strings.IndexByte(line, 0) >= 0 {
+		return "", nil
+	}
+	if !path.IsAbs(line) {
+		line = from + "/" + line
+	}
+	return line, nil
+}
+
+// gitDirectory protects the names that count in a git directory, if p is one, and gives its location. Where no write
+// root covers it, that changes nothing.
+func (s *search) gitDirectory(p string) string {
+	loc := s.b.res.walk("/", strings.Split(p, "/"), true) // as the kernel takes "..", links first
+	if !loc.exists || !loc.info.IsDir() || loc.path == "/" {
+		return ""
+	}
+	if _, err := s.b.res.lstat(join(loc.path, "HEAD")); err != nil {
+		return ""
+	}
+	names := []string{"hooks", "commondir"}
+	if !s.b.in.AllowGitConfig {
+		names = append(names, "config", "config.worktree")
+	}
+	for _, name := range names {
+		full := join(loc.path, name)
+		if _, err := s.b.res.lstat(full); err == nil {
+			s.protect(full, ".git/"+name)
+		}
+	}
+	return loc.path
+}
+
+// searchElsewhere protects the repository of the working directory where that is a worktree or submodule that cannot be
+// written itself, while its git directory can.
+func (s *search) searchElsewhere() error {
+	loc := s.b.res.resolve(s.b.in.Cwd, true)
+	if !loc.exists {
+		return nil
+	}
+	for dir := loc.path; ; dir = path.Dir(dir) {
+		full := join(dir, ".git")
+		if info, err := s.b.res.lstat(full); err == nil {
+			if info.ID.Type.IsRegular() {
+				return s.gitFile(full)
+			}
+			return nil
+		}
+		if dir == "/" {
+			return nil
+		}
+	}
 }

@@ -159,14 +159,14 @@ func TestMandatorySearchVanished(t *testing.T) { // case 24: neighbours remove d
 func TestMandatorySearchListsOnce(t *testing.T) {
 	tree := newFakeTree(t, "f /h/p/a/b/x;f /h/p/.git/HEAD;d /h/p/c;f /h/p/node_modules/m/x")
 	built(t, tree, "aW=. home=")
-	if tree.lists != 5 { // @, a, a/b, .git, c
-		t.Errorf("%d directories were listed", tree.lists)
+	if tree.lists.Load() != 5 { // @, a, a/b, .git, c
+		t.Errorf("%d directories were listed", tree.lists.Load())
 	}
 	stats := tree.stats
 	for _, name := range []string{"1", "2", "3", "4"} {
 		tree.add("/h/p/a/b/"+name, 'f')
 	}
-	tree.lists, tree.stats = 0, 0
+	tree.stats = 0
 	built(t, tree, "aW=. home=")
 	if tree.stats != stats {
 		t.Errorf("files cost look-ups: %d, %d before", tree.stats, stats)

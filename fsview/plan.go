@@ -103,6 +103,10 @@ type Input struct {
 	HideSSHConfigDir bool     // show /etc/ssh/ssh_config.d empty (FS-24)
 	ProcMounts       []string // absolute; mounts of type proc other than /proc, hidden
 
+	// Mounts are all mounts of the host as the caller sees them, in any order. Objects that they show at several paths are
+	// protected at each (FS-7). Empty: nothing shows twice.
+	Mounts []Mount
+
 	// MountMax is fs.mount-max, 0 for the kernel's default of 100,000. MountsInUse is how many mounts the sandbox
 	// starts with (FS-65).
 	MountMax, MountsInUse int

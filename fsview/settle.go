@@ -23,6 +23,9 @@ func (b *builder) spreadRoot() error {
 	if root.hide == nil && root.hard == nil {
 		return nil
 	}
+	if b.rootDeny = root.hide; root.hard != nil {
+		b.rootDeny = root.hard
+	}
 	entries, err := again("/", b.res.tree.ReadDir)
 	if err != nil {
 		return &SearchError{Path: "/", Err: err}

@@ -21,6 +21,7 @@ type statement struct {
 	denyWrite  []string
 	keep       []string
 	held       []string // links on the way to a deny
+	mounted    bool     // what mounts show again counts
 }
 
 // follow resolves names from dir. When the way ends before the last name, ok is false and the location is that of the
@@ -116,6 +117,7 @@ func stateOf(tree *fakeTree, in Input) *statement {
 		}
 	}
 	s.mandatory(in)
+	s.mounted = true
 	return s
 }
 
@@ -142,7 +144,7 @@ func (s *statement) coveredBy(list []string, p string) int {
 }
 
 func (s *statement) hiddenButForKeep(p string) bool {
-	if s.coveredBy(s.credential, p) >= 0 {
+	if s.hiddenAgain(p) || s.coveredBy(s.credential, p) >= 0 {
 		return true
 	}
 	deny := s.coveredBy(s.denyRead, p)
@@ -161,7 +163,7 @@ func (s *statement) hidden(p string) bool {
 }
 
 func (s *statement) writable(p string) bool {
-	return !s.hiddenButForKeep(p) && deepest(s.roots, p) >= 0 && deepest(s.denyWrite, p) < 0
+	return !s.hiddenButForKeep(p) && deepest(s.roots, p) >= 0 && deepest(s.denyWrite, p) < 0 && !s.covered(p, s.denyWrite)
 }
 
 // linkTarget is what a re-allowed link shows at its own name, or "" when the name stays hidden (FS-22).
@@ -170,8 +172,13 @@ func (s *statement) linkTarget(link string) string {
 	target, _, ok := s.tree.real(link)
 	parent := path.Dir(link)
 	if !ok || s.coveredBy(s.credential, parent) >= 0 || deepest(all, target) != deepest(all, parent) ||
-		deepest(s.credential, target) >= 0 || target == "/" {
+		deepest(s.credential, target) >= 0 || target == "/" || s.hiddenAgain(parent) {
 		return ""
+	}
+	for p := range s.tree.objects {
+		if policy.Covers(target, p) && s.hiddenAgain(p) {
+			return ""
+		}
 	}
 	if d := deepest(all, parent); d == 0 { // `/` denied: the target must not be outside what that hides
 		if s.tree.objects["/"+strings.Split(target, "/")[1]].kind == 'l' {
@@ -198,23 +205,35 @@ func ancestor(p string, d int) string {
 
 var statedFiles = strings.Fields(".gitconfig .gitmodules .bashrc .bash_profile .zshrc .zprofile .profile .ripgreprc .mcp.json")
 
+// named reports whether a path is or lies beneath a protected name (FS-35).
+func named(p string, in Input) bool {
+	words := strings.Split(strings.ToLower(p), "/")
+	for i, w := range words {
+		pair := words[max(i-1, 0)] + "/" + w
+		if slices.Contains(statedFiles, w) || w == ".vscode" || w == ".idea" || pair == ".claude/commands" ||
+			pair == ".claude/agents" || pair == ".git/hooks" || (pair == ".git/config" && !in.AllowGitConfig) {
+			return true
+		}
+	}
+	return false
+}
+
 // mandatory adds the locations of FS-35 to FS-39 to the write denies.
 func (s *statement) mandatory(in Input) {
 	for _, r := range s.roots {
-		words := strings.Split(strings.ToLower(r), "/")
-		for i, w := range words {
-			pair := words[max(i-1, 0)] + "/" + w
-			if slices.Contains(statedFiles, w) || w == ".vscode" || w == ".idea" || pair == ".claude/commands" ||
-				pair == ".claude/agents" || pair == ".git/hooks" || (pair == ".git/config" && !in.AllowGitConfig) {
-				s.denyWrite = append(s.denyWrite, r)
-			}
+		if named(r, in) {
+			s.denyWrite = append(s.denyWrite, r)
 		}
 	}
 	var found []string
+	starts := s.renamed(in, &found)
 	for _, start := range s.starts(in) {
+		starts = append(starts, [2]string{start, path.Base(start)})
+	}
+	for _, start := range starts {
 		for p := range s.tree.objects {
-			if p != start && policy.Covers(start, p) {
-				found = append(found, s.judge(start, p, in)...)
+			if p != start[0] && policy.Covers(start[0], p) {
+				found = append(found, s.judge(start[0], start[1], p, in)...)
 			}
 		}
 	}
@@ -250,30 +269,38 @@ func (s *statement) starts(in Input) []string {
 		}
 	}
 	for _, p := range []string{in.Cwd, in.Home} {
-		if loc, _, ok := s.tree.real(p); ok && p != "" && isDir(loc) {
-			starts = append(starts, loc)
+		loc, _, ok := s.tree.real(p)
+		if !ok || p == "" || s.tree.objects[loc].kind != 'd' {
+			continue
 		}
-	}
-	if loc, _, ok := s.tree.real(in.Cwd); ok {
-		for loc != "/" {
-			if loc = path.Dir(loc); !s.writable(loc) {
-				break
+		for _, at := range s.tree.paths() {
+			isPlace := at == loc || (s.tree.disks != nil && at != "/" && s.tree.on[at] != s.tree.on[path.Dir(at)]) || s.tree.objects[at] == s.tree.objects[loc]
+			if (at != loc && !s.shownAgain(at, []string{loc})) || !isPlace {
+				continue
 			}
-			if s.tree.objects[join(loc, ".git")] != nil {
-				starts = append(starts, loc)
-				break
+			if isDir(at) {
+				starts = append(starts, at)
+			}
+			for p == in.Cwd && at != "/" && s.tree.objects[at].kind == 'd' {
+				if at = path.Dir(at); !s.writable(at) {
+					break
+				}
+				if s.tree.objects[join(at, ".git")] != nil {
+					starts = append(starts, at)
+					break
+				}
 			}
 		}
 	}
 	return starts
 }
 
-// judge gives the mandatory names at p, which lies beneath start.
-func (s *statement) judge(start, p string, in Input) []string {
+// judge gives the mandatory names at p, which lies beneath start, a directory that is called as.
+func (s *statement) judge(start, as, p string, in Input) []string {
 	words := strings.Split(strings.TrimPrefix(strings.TrimPrefix(p, start), "/"), "/")
 	for i, w := range words[:len(words)-1] {
 		w = strings.ToLower(w)
-		before := strings.ToLower(path.Base(start))
+		before := strings.ToLower(as)
 		if i > 0 {
 			before = strings.ToLower(words[i-1])
 		}
@@ -286,6 +313,9 @@ func (s *statement) judge(start, p string, in Input) []string {
 	name := strings.ToLower(words[len(words)-1])
 	above, depth := len(words)-1, in.MandatoryDepth
 	in2 := strings.ToLower(path.Base(path.Dir(p))) // the directory p lies in, which may be the start itself
+	if path.Dir(p) == start {
+		in2 = strings.ToLower(as)
+	}
 	aboveDir := max(above-1, 0)
 	reached := func(n int) bool { return n == 0 || n <= depth-2 }
 	o := s.tree.objects[p]
@@ -320,4 +350,101 @@ func (s *statement) judge(start, p string, in Input) []string {
 		return list
 	}
 	return nil
+}
+
+// paths are all paths at which the object at p shows.
+func (s *statement) paths(p string) (list []string) {
+	for q, o := range s.tree.objects {
+		if o == s.tree.objects[p] {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// shownAgain reports whether q shows the object at one of these locations, or something in it, and not where that is
+// anyway. A location that shows what it lies in does not count.
+func (s *statement) shownAgain(q string, locations []string) bool {
+	x := s.tree.objects[q]
+	for _, l := range locations {
+		o := s.tree.objects[l]
+		if s.tree.disks == nil || x.dev != o.dev || !policy.Covers(o.inner, x.inner) ||
+			q == path.Join(l, strings.TrimPrefix(x.inner, o.inner)) {
+			continue
+		}
+		if !s.surrounds(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// surrounds reports whether a location shows what it lies in.
+func (s *statement) surrounds(l string) bool {
+	o := s.tree.objects[l]
+	for dir := l; dir != "/"; {
+		dir = path.Dir(dir)
+		if a := s.tree.objects[dir]; a.dev == o.dev && policy.Covers(o.inner, a.inner) {
+			return true
+		}
+	}
+	return false
+}
+
+// covered reports whether a path covers p that shows one of the locations again.
+func (s *statement) covered(p string, locations []string) bool {
+	if !s.mounted {
+		return false
+	}
+	for ; ; p = path.Dir(p) {
+		if s.shownAgain(p, locations) {
+			return true
+		}
+		if p == "/" {
+			return false
+		}
+	}
+}
+
+// hiddenAgain reports whether p is hidden because it shows what is denied elsewhere. No list re-opens that.
+func (s *statement) hiddenAgain(p string) bool {
+	var denied []string
+	for _, l := range append(append([]string{}, s.credential...), s.denyRead...) {
+		lifted := !slices.Contains(s.credential, l) && (slices.Contains(s.allowRead, l) ||
+			(slices.Contains(s.roots, l) && s.tree.objects[l].kind == 'd'))
+		switch {
+		case lifted:
+		case l != "/":
+			denied = append(denied, l)
+		case s.mounted: // a deny of everything holds where everything shows again
+			for q := p; q != "/"; q = path.Dir(q) {
+				if s.tree.objects[q] == s.tree.objects["/"] {
+					return true
+				}
+			}
+		}
+	}
+	return s.covered(p, denied)
+}
+
+// renamed gives mounts that show a .git or .claude under another name, with that name, and adds those of protected names
+// to found.
+func (s *statement) renamed(in Input, found *[]string) (starts [][2]string) {
+	for p := range s.tree.objects {
+		if s.tree.disks == nil || (p != "/" && s.tree.on[p] == s.tree.on[path.Dir(p)]) || !s.writable(p) {
+			continue
+		}
+		for _, q := range s.paths(p) {
+			if q == p || !s.shownAgain(q, []string{p}) || s.surrounds(q) {
+				continue
+			}
+			if named(q, in) {
+				*found = append(*found, p)
+			}
+			if name := strings.ToLower(path.Base(q)); s.tree.objects[p].kind == 'd' && (name == ".git" || name == ".claude") {
+				starts = append(starts, [2]string{p, name})
+			}
+		}
+	}
+	return starts
 }

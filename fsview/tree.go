@@ -35,6 +35,9 @@ type Tree interface {
 	// ReadDir lists a directory without "." and "..", in any order (getdents64(2)). A path that is a symbolic link is
 	// ENOTDIR or ELOOP.
 	ReadDir(path string) ([]DirEntry, error)
+	// ReadFile gives at most the first limit bytes of a regular file. It never waits, and never follows a link at path:
+	// anything but a regular file is an error.
+	ReadFile(path string, limit int) ([]byte, error)
 	// CanCreate asks whether the caller may create names in the directory as it is now: write and search permission
 	// with the effective ids (faccessat2(2), AT_EACCESS).
 	CanCreate(path string) error

@@ -1,7 +1,7 @@
 package runtime
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -23,7 +23,7 @@ type host struct {
 	mapsAll     bool // every id of the surrounding user namespace is mapped
 	landlockABI int
 	procMounts  []string // mounts of type proc other than /proc
-	mounts      int
+	mounts      []fsview.Mount
 	mountMax    int
 	cgroupNS    bool
 	procEntries []string // names in /proc that are not of processes, for root alone
@@ -136,27 +136,54 @@ func readMap(path string) ([]ns.IDMap, error) {
 	return maps, nil
 }
 
-// readMounts counts the mounts and finds further ones of type proc, which would show the host's processes
-// (proc_pid_mountinfo(5)).
+// readMounts reads the mounts and finds those of type proc beside /proc, which would show the host's processes.
 func (h *host) readMounts() error {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
-	h.mounts = bytes.Count(text, []byte{'\n'})
-	if bytes.Count(text, []byte(" - proc ")) <= 1 {
-		return nil
+	var kinds []string
+	if h.mounts, kinds, err = parseMounts(string(text)); err != nil {
+		return fmt.Errorf("/proc/self/mountinfo: %w", err)
 	}
-	for line := range strings.Lines(string(text)) {
-		before, after, _ := strings.Cut(line, " - ")
-		f := strings.Fields(before)
-		if !strings.HasPrefix(after, "proc ") || len(f) < 5 || f[4] == "/proc" || strings.HasPrefix(f[4], "/proc/") {
-			continue
+	for i, m := range h.mounts {
+		if kinds[i] == "proc" && m.Point != "/proc" && !strings.HasPrefix(m.Point, "/proc/") {
+			h.procMounts = append(h.procMounts, m.Point)
 		}
-		h.procMounts = append(h.procMounts, unescapeMount(f[4]))
 	}
 	return nil
 }
+
+// parseMounts reads mountinfo (proc_pid_mountinfo(5)): each mount, and the type of its file system.
+func parseMounts(text string) (mounts []fsview.Mount, kinds []string, err error) {
+	n := strings.Count(text, "\n")
+	mounts, kinds = make([]fsview.Mount, 0, n), make([]string, 0, n)
+	for line := range strings.Lines(text) {
+		var f [5]string // ID, parent, major:minor, root, mount point
+		rest, found := line, false
+		for i := range f {
+			if f[i], rest, found = strings.Cut(rest, " "); !found {
+				return nil, nil, fmt.Errorf("%w: %q", errMountLine, line)
+			}
+		}
+		_, after, found := strings.Cut(rest, " - ") // it ends the optional fields
+		kind, _, typed := strings.Cut(after, " ")
+		id, err1 := strconv.Atoi(f[0])
+		parent, err2 := strconv.Atoi(f[1])
+		major, minor, numbers := strings.Cut(f[2], ":")
+		high, err3 := strconv.ParseUint(major, 10, 32)
+		low, err4 := strconv.ParseUint(minor, 10, 32)
+		if !found || !typed || !numbers || errors.Join(err1, err2, err3, err4) != nil || !strings.HasPrefix(f[4], "/") {
+			return nil, nil, fmt.Errorf("%w: %q", errMountLine, line)
+		}
+		mounts = append(mounts, fsview.Mount{ID: id, Parent: parent, Dev: high<<32 | low, Root: unescapeMount(f[3]), Point: unescapeMount(f[4])})
+		kinds = append(kinds, kind)
+	}
+	return mounts, kinds, nil
+}
+
+// errMountLine is a line of mountinfo of an unknown form.
+var errMountLine = errors.New("a line is not understood")
 
 // unescapeMount undoes the octal escapes of mountinfo.
 func unescapeMount(s string) string {

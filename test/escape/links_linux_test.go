@@ -92,16 +92,58 @@ func (w *world) loot(attack, secret string) {
 	}
 }
 
-// TestEscape_009_BindAlias: a mount of the host shows a write root, and what is denied in it, a second time: there, outside
-// of the write roots, nothing is writable. One inside a write root is a known gap.
+// TestEscape_009_BindAlias: CVE-2026-25724. A mount of the host shows what is denied a second time: whole, in part, or
+// with the directory around it. No grant opens it there.
 func TestEscape_009_BindAlias(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		w.write("work/p/f", "protected\n")
-		w.must(mkdirFor(w, w.dir+"/alias"))
-		w.umbrella = `mount --bind $WORLD/work $WORLD/alias`
-		w.settings.DenyWrite = []string{"p"}
-		w.holds(`echo pwned > $WORLD/alias/p/f; echo pwned > $WORLD/alias/p/new; mv $WORLD/alias/p $WORLD/alias/z; rm -rf $WORLD/alias/p`, "work/p")
+	mounts := map[string]string{
+		"outside of the write roots": `mount --bind $WORLD/work $WORLD/alias`,
+		"the directory around it":    `mount --bind $WORLD/work $WORLD/work/alias`,
+		"the very place":             `mkdir -p $WORLD/work/alias/p; mount --bind $WORLD/work/p $WORLD/work/alias/p`,
+		"a granted directory":        `mount --bind $WORLD/work $WORLD/granted; mount --rbind $WORLD/granted $WORLD/alias`,
+		"a mount of a mount":         `mount --bind $WORLD/work $WORLD/out; mount --bind $WORLD/out/p $WORLD/work/alias`,
+	}
+	for name, mount := range mounts {
+		t.Run("write "+name, func(t *testing.T) {
+			each(t, func(t *testing.T, w *world) {
+				aliased(w, mount)
+				w.settings.AllowWrite, w.settings.DenyWrite = []string{".", w.dir + "/granted"}, []string{"p"}
+				w.holds(`for d in $WORLD/alias/p alias/p alias $WORLD/granted/p; do
+	echo pwned > $d/f; echo pwned > $d/new; echo pwned > $d/sub/g; mv $d/sub/g $d/sub/h; mv $d $d.z; rm -rf $d/*; done`, "work/p")
+			})
+		})
+		t.Run("read "+name, func(t *testing.T) {
+			each(t, func(t *testing.T, w *world) {
+				aliased(w, mount)
+				w.settings.DenyRead, w.settings.AllowRead = []string{"p"}, []string{"alias", w.dir + "/alias"}
+				w.settings.AllowWrite = []string{".", w.dir + "/granted", "alias/p"}
+				w.loot(`cat p/f alias/f alias/p/f $WORLD/alias/p/f $WORLD/granted/p/f; cat $(find $WORLD -name f)`, "content of work/p/f")
+			})
+		})
+	}
+	t.Run("a part of it", func(t *testing.T) {
+		each(t, func(t *testing.T, w *world) {
+			aliased(w, `mount --bind $WORLD/work/p/sub $WORLD/work/alias`)
+			w.settings.DenyWrite = []string{"p"}
+			w.holds(`echo pwned > alias/g; echo pwned > alias/new; rm -rf alias/g`, "work/p")
+		})
 	})
+	t.Run("a protected name", func(t *testing.T) {
+		each(t, func(t *testing.T, w *world) {
+			aliased(w, `mount --bind $WORLD/home/proj/.git/hooks $WORLD/work/alias`)
+			w.holds(`echo pwned > alias/pre-push; rm -f alias/pre-commit`, "home")
+		})
+	})
+}
+
+// aliased makes the places of TestEscape_009_BindAlias.
+func aliased(w *world, mount string) {
+	for _, f := range []string{"work/p/f", "work/p/sub/g", "work/x/f", "home/proj/.git/hooks/pre-commit"} {
+		w.write(f, "content of "+f+"\n")
+	}
+	for _, d := range []string{w.dir + "/alias", w.work + "/alias", w.dir + "/granted"} {
+		w.must(mkdirFor(w, d))
+	}
+	w.umbrella = mount
 }
 
 // TestEscape_012_AncestorMoved: the directories above a protected location cannot be moved or replaced (FS-41), and
