@@ -217,6 +217,9 @@ func TestBuildSteps(t *testing.T) {
 			"hide directory /h; reveal @ make p"},
 		{"FS-28 an extra path that is a link", "l /tmp/claude /h/p", "extra=/tmp/claude", ""},
 		{"attack 25 a FIFO", "p /h/p/ff", "dR=ff dW=ff aW=.", "writable @; hide file @/ff"},
+		{"attack 25 a FIFO that is write-denied", "p /h/p/a/ff", "dW=a/ff aW=.", "pin @/a; writable @; hide file @/a/ff"},
+		{"attack 25 a FIFO with a protected name", "p /h/p/.bashrc", "aW=.", "writable @; hide file @/.bashrc"},
+		{"attack 25 a FIFO outside of the write roots", "p /h/p/ff", "dW=ff", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -104,6 +104,11 @@ func (b *builder) step(n *node, s state, reg region) error {
 		out.Kind, cause = Writable, s.root
 	default:
 		out.Kind, cause = ReadOnly, s.deny
+		if n.info.passesReadOnly() {
+			out.Kind = HideFile
+			b.note("%s: a read-only mount does not keep a command from writing into the pipe or socket %q, which is hidden instead "+
+				"(FS-31)", cause.label(), n.path)
+		}
 	}
 	out.Why = cause.why()
 	if cause.mandatory {

@@ -153,3 +153,29 @@ func BenchmarkBuildRepository(b *testing.B) {
 		}
 	}
 }
+
+func TestHostReadFile(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.WriteFile(at("f"), []byte("0123456789"), 0o600), os.WriteFile(at("e"), nil, 0o600), os.Symlink("f", at("l")),
+		unix.Mkfifo(at("p"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		limit int
+		want  string
+		errno error
+	}{
+		{"f", 4, "0123", nil}, {"f", 10, "0123456789", nil}, {"f", 4096, "0123456789", nil}, {"e", 10, "", nil},
+		{"l", 10, "", syscall.ELOOP}, {"p", 10, "", syscall.EINVAL}, {".", 10, "", syscall.EINVAL}, {"none", 10, "", syscall.ENOENT},
+	} {
+		got, err := Host().ReadFile(at(c.name), c.limit)
+		if string(got) != c.want || !errors.Is(err, c.errno) {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+	}
+	if got, err := Host().ReadFile("/dev/zero", 10); err == nil {
+		t.Errorf("a device: %q", got)
+	}
+}

@@ -9,6 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// common is a repository too deep for the search, with a worktree.
+const common = "f /s/1/2/3/m/.git/HEAD;d /s/1/2/3/m/.git/hooks;f /s/1/2/3/m/.git/config;f /s/1/2/3/m/.git/worktrees/p/HEAD;" +
+	"f /s/1/2/3/m/.git/worktrees/p/commondir text=../..|;f /s/1/2/3/m/.git/worktrees/p/config.worktree"
+
 func TestMandatorySearch(t *testing.T) {
 	tests := []struct {
 		name, tree, rules string
@@ -67,6 +71,25 @@ func TestMandatorySearch(t *testing.T) {
 			"@/.git/commondir @/.git/config.worktree"},
 		{"submodules", "f /h/p/.git/HEAD;f /h/p/.git/modules/a/HEAD;d /h/p/.git/modules/a/hooks;f /h/p/.git/modules/l/b/HEAD;f /h/p/.git/modules/l/b/config;f /h/p/a/.git",
 			"aW=.", "@/.git/modules/a/hooks @/.git/modules/l/b/config @/a/.git"},
+		{"case 22 a worktree protects the common repository", "f /h/p/.git text=gitdir:~/s/1/2/3/m/.git/worktrees/p;" + common, "aW=. aW=/s",
+			"@/.git /s/1/2/3/m/.git/config /s/1/2/3/m/.git/hooks /s/1/2/3/m/.git/worktrees/p/commondir /s/1/2/3/m/.git/worktrees/p/config.worktree"},
+		{"a worktree with allowGitConfig", "f /h/p/.git text=gitdir:~/s/1/2/3/m/.git/worktrees/p|;" + common, "aW=. aW=/s gitconfig",
+			"@/.git /s/1/2/3/m/.git/hooks /s/1/2/3/m/.git/worktrees/p/commondir"},
+		{"a worktree with a relative path, itself not writable", "f /h/w/.git text=gitdir:../../s/1/2/3/m/.git/worktrees/p|;d /h/w/x;" + common,
+			"aW=/s cwd=/h/w/x", "/s/1/2/3/m/.git/config /s/1/2/3/m/.git/hooks /s/1/2/3/m/.git/worktrees/p/commondir /s/1/2/3/m/.git/worktrees/p/config.worktree"},
+		{"a worktree whose repository nobody can write", "f /h/p/.git text=gitdir:~/s/1/2/3/m/.git/worktrees/p;" + common, "aW=.", "@/.git"},
+		{"a submodule deep down", "f /h/p/a/.git text=gitdir:~../m/1/2/3/4;f /h/p/m/1/2/3/4/HEAD;d /h/p/m/1/2/3/4/hooks", "aW=.",
+			"@/a/.git @/m/1/2/3/4/hooks"},
+		{"a link to a .git file", "l /h/p/.git g;f /h/p/g text=gitdir:~/s/1/2/3/m/.git;" + common, "aW=. aW=/s",
+			"@/.git /s/1/2/3/m/.git/config /s/1/2/3/m/.git/hooks"},
+		{"a worktree whose git directory is hidden", "f /h/p/.git text=gitdir:~/s/1/2/3/m/.git/worktrees/p;" + common, "aW=/s aW=. dR=/s/1/2/3/m/.git/worktrees",
+			"@/.git /s/1/2/3/m/.git/config /s/1/2/3/m/.git/hooks"},
+		{"hostile .git files: the root", "f /h/p/.git text=gitdir:~/;f /HEAD;d /hooks", "aW=/ home= root", "@/.git"},
+		{"hostile .git files: no git directory", "f /h/p/.git text=gitdir:~src;d /h/p/src/hooks;f /h/p/src/config", "aW=.", "@/.git"},
+		{"hostile .git files: an endless way", "f /h/p/.git text=gitdir:~l/l/l;l /h/p/l l", "aW=.", "@/.git"},
+		{"hostile .git files: itself", "f /h/p/.git text=gitdir:~.git;f /h/p/x/.git text=gitdir:~..;f /h/p/HEAD text=x", "aW=.", "@/.git @/x/.git"},
+		{"hostile .git files: a way into /proc", "f /h/p/.git text=gitdir:~/proc/self/cwd;d /proc", "aW=.", "@/.git"},
+		{"hostile .git files: a commondir that is a directory", "f /h/p/.git text=gitdir:~g;d /h/p/g/commondir;f /h/p/g/HEAD", "aW=.", "@/.git @/g/commondir"},
 		{"case 06 other kinds", "f /h/p/.claude;f /h/p/.vscode;d /h/p/.gitmodules", "aW=.", "@/.gitmodules @/.vscode"},
 		{"case 03 linked files", "l /h/p/.bashrc s/rc;f /h/p/s/rc;l /h/p/.profile /etc/profile;f /etc/profile", "aW=.",
 			"@/.bashrc @/.profile @/s/rc"},
@@ -119,10 +142,17 @@ func TestMandatoryPinsNestedRepository_FS41(t *testing.T) { // case 24
 	}
 }
 
-// failingTree answers listings of some directories with an error.
+// failingTree answers listings of some directories, and the reading of some files, with an error.
 type failingTree struct {
 	*fakeTree
 	dirs map[string]error
+}
+
+func (f *failingTree) ReadFile(p string, limit int) ([]byte, error) {
+	if err := f.dirs[p]; err != nil {
+		return nil, err
+	}
+	return f.fakeTree.ReadFile(p, limit)
 }
 
 func (f *failingTree) ReadDir(p string) ([]DirEntry, error) {
@@ -170,5 +200,17 @@ func TestMandatorySearchListsOnce(t *testing.T) {
 	built(t, tree, "aW=. home=")
 	if tree.stats != stats {
 		t.Errorf("files cost look-ups: %d, %d before", tree.stats, stats)
+	}
+}
+
+// TestMandatoryGitFileFails_FS40: a .git file that cannot be read for another reason than permission stops the start.
+func TestMandatoryGitFileFails_FS40(t *testing.T) {
+	for err, fails := range map[error]bool{syscall.EIO: true, syscall.EMFILE: true, syscall.EACCES: false, syscall.ENOENT: false, syscall.EINVAL: false} {
+		tree := &failingTree{newFakeTree(t, "f /h/p/.git"), map[string]error{"/h/p/.git": err}}
+		_, got := Build(tree, input(t, "aW=."))
+		var se *SearchError
+		if errors.As(got, &se) != fails || (fails && (se.Path != "/h/p/.git" || !errors.Is(got, err))) {
+			t.Errorf("%v: %v", err, got)
+		}
 	}
 }

@@ -129,6 +129,7 @@ func TestBuildNotes(t *testing.T) {
 		{"FS-45 hard link of a protected name", "f /h/p/.bashrc links=3", "aW=.", `has 3 hard links`},
 		{"FS-47 write grant", "", "aW=/dev/shm", "filesystem.allowWrite.0"},
 		{"FS-47 read allow", "", "aR=/proc/1", "filesystem.allowRead.0"},
+		{"attack 25 a FIFO is hidden", "p /h/p/ff", "dW=ff aW=.", `"/h/p/ff", which is hidden instead`},
 		{"FS-11 stand-in", "f /h/p/b eio", "dR=b aR=.", `"/h/p" is hidden in its place`},
 	}
 	for _, tt := range tests {

@@ -13,7 +13,7 @@ type Kind uint8
 const (
 	KindNone       Kind = iota
 	Writable            // the pristine object, writable as on the host, onto its own path
-	ReadOnly            // what is visible at the path by then, made read-only, onto itself
+	ReadOnly            // what is visible at the path by then, made read-only, onto itself; never a FIFO or socket
 	HideDir             // a fresh directory in memory, mode 0755, writable (FS-32)
 	HideFile            // an empty read-only file of mode 0000 (FS-31)
 	Reveal              // the pristine object, read-only, inside a hidden directory (FS-25)

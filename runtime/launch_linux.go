@@ -109,19 +109,18 @@ func executable() (string, error) {
 
 func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, error) {
 	f, s := &l.cfg.Filesystem, l.cmd.sandbox
-	in := policy.PathInput{DenyRead: f.DenyRead, AllowRead: f.AllowRead, AllowWrite: f.AllowWrite, DenyWrite: f.DenyWrite,
-		Cwd: cwd, Home: home}
-	if cr := l.cfg.Credentials; cr != nil {
-		in.CredentialFiles = cr.Files
+	in := policy.PathInput{Cwd: cwd, Home: home}
+	if !f.Disabled { // else no list counts, not even for what is wrong with it (FS-56)
+		in.DenyRead, in.AllowRead, in.AllowWrite, in.DenyWrite = f.DenyRead, f.AllowRead, f.AllowWrite, f.DenyWrite
+		if cr := l.cfg.Credentials; cr != nil {
+			in.CredentialFiles = cr.Files
+		}
 	}
 	rules, err := policy.ResolvePaths(in)
 	if err != nil {
 		return nil, err
 	}
-	own := []string{exe}
-	if s.opts.settingsFile != "" {
-		own = append(own, s.opts.settingsFile)
-	}
+	own := append([]string{exe}, s.opts.ownFiles...)
 	extra := policy.DefaultWritePaths(home, rules)
 	if tmp.own {
 		extra = append(extra, tmp.path)

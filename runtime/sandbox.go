@@ -44,11 +44,11 @@ type Sandbox struct {
 
 // options are what a session is given beside its configuration.
 type options struct {
-	logger       *slog.Logger
-	warn         func(string)
-	onViolation  func(violation.Event)
-	settingsFile string
-	timing       func(string)
+	logger      *slog.Logger
+	warn        func(string)
+	onViolation func(violation.Event)
+	ownFiles    []string
+	timing      func(string)
 }
 
 // Option changes one thing about a session.
@@ -72,7 +72,14 @@ func WithOnViolation(f func(violation.Event)) Option { return func(o *options) {
 
 // WithSettingsFile names the settings file in use by its absolute path. Commands cannot change it, whatever the write
 // lists say (FS-51).
-func WithSettingsFile(path string) Option { return func(o *options) { o.settingsFile = path } }
+func WithSettingsFile(path string) Option { return WithOwnFiles(path) }
+
+// WithOwnFiles names further files of the caller's own by their absolute paths: settings files that a later run may read,
+// for example. Commands cannot change them, whatever the write lists say (FS-51). One that does not exist is passed over
+// without a word: a command that may write its directory can create it.
+func WithOwnFiles(paths ...string) Option {
+	return func(o *options) { o.ownFiles = append(o.ownFiles, paths...) }
+}
 
 // WithTiming calls f when a phase of a start is done: X
 // made", "program done". f must be safe for concurrent use.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 )
 
 // settings reads the settings of this run and, under debug, names what of them has no effect.
@@ -28,11 +29,25 @@ func (a *app) settings(opts *options, log *slog.Logger) (*settings, error) {
 // sessionOptions are the reports a session makes while it lives.
 func (e *execution) sessionOptions(s *settings) sessionOptions {
 	return sessionOptions{
-		settingsFile: s.path,
-		debug:        e.log,
-		debugging:    e.app.debugging(e.opts),
-		violation:    func(line string) { e.log.Debug("violation: " + line) },
-		warning:      func(line string) { fmt.Fprintf(e.app.stderr, "Warning: %s\n", line) },
-		timing:       func(phase string) { e.app.timing(e.log, phase) },
+		ownFiles:  e.app.ownFiles(s),
+		debug:     e.log,
+		debugging: e.app.debugging(e.opts),
+		violation: func(line string) { e.log.Debug("violation: " + line) },
+		warning:   func(line string) { fmt.Fprintf(e.app.stderr, "Warning: %s\n", line) },
+		timing:    func(phase string) { e.app.timing(e.log, phase) },
 	}
+}
+
+// ownFiles are the settings file in use, unless it is a pipe or a device, and the default one: the next run may read that
+// (FS-51).
+func (a *app) ownFiles(s *settings) (paths []string) {
+	if s.path != "" {
+		paths = append(paths, s.path)
+	}
+	if home, err := a.homeDirectory(); err == nil {
+		if path := filepath.Join(home, settingsName); path != s.path {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }

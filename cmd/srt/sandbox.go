@@ -16,10 +16,8 @@ func openSession(ctx context.Context, cfg *config.Config, opts sessionOptions) (
 		runtime.WithLogger(opts.debug),
 		runtime.WithWarnings(opts.warning),
 		runtime.WithTiming(opts.timing),
+		runtime.WithOwnFiles(opts.ownFiles...),
 		runtime.WithOnViolation(func(event violation.Event) { opts.violation(event.Line()) }),
-	}
-	if opts.settingsFile != "" {
-		list = append(list, runtime.WithSettingsFile(opts.settingsFile))
 	}
 	sandbox, err := runtime.New(ctx, cfg, list...)
 	if err != nil {

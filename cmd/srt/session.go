@@ -14,12 +14,12 @@ type opener func(ctx context.Context, cfg *config.Config, opts sessionOptions) (
 
 // sessionOptions is what the command line passes on beside the settings.
 type sessionOptions struct {
-	settingsFile string // absolute path of the settings file in use, or empty
-	debug        *slog.Logger
-	debugging    bool // the command sees SRT_DEBUG too (CLI-2)
-	violation    func(line string)
-	warning      func(line string)
-	timing       func(phase string)
+	ownFiles  []string // absolute paths of the settings file in use and of the default one, which commands cannot change
+	debug     *slog.Logger
+	debugging bool // the command sees SRT_DEBUG too (CLI-2)
+	violation func(line string)
+	warning   func(line string)
+	timing    func(phase string)
 }
 
 // session is the part of runtime.Sandbox that the command line uses. Package runtime fills it (openSession); tests of

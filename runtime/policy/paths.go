@@ -21,7 +21,7 @@ type PathRules struct {
 	DenyRead, AllowRead, AllowWrite, DenyWrite []PathRule
 	// CredentialDeny are the credential files with mode "deny": read denies that no list lifts (FS-57).
 	CredentialDeny []PathRule
-	// Warnings are lines for the person, one for each entry that names nothing (FS-5).
+	// Warnings are lines for the person, one for each allow entry that names nothing (FS-5).
 	Warnings []string
 }
 

@@ -15,7 +15,7 @@ type PathInput struct {
 	// CredentialFiles is credentials.files whole: those with mode "deny" become read denies (FS-57).
 	CredentialFiles []config.FileCredential
 	Cwd             string // absolute; where relative entries start
-	Home            string // what `~` stands for; empty when $HOME is empty, and then `~` names nothing (FS-5)
+	Home            string // what `~` stands for; empty when $HOME is empty: then `~` names nothing, which is a warning in an allow list and an error in a deny list (FS-5)
 }
 
 // ResolvePaths turns the entries of every list into absolute texts (FS-5, FS-6, FS-12). It asks nothing of the disk.
@@ -26,20 +26,19 @@ func ResolvePaths(in PathInput) (PathRules, error) {
 		return rules, &PathError{Key: "working directory", Entry: in.Cwd, Reason: "is not an absolute path"}
 	}
 	lists := []struct {
-		name     string
-		entries  []config.PathEntry
-		readList bool
-		to       *[]PathRule
+		pathList
+		name    string
+		entries []config.PathEntry
 	}{
-		{"denyRead", in.DenyRead, true, &rules.DenyRead},
-		{"allowRead", in.AllowRead, true, &rules.AllowRead},
-		{"allowWrite", in.AllowWrite, false, &rules.AllowWrite},
-		{"denyWrite", in.DenyWrite, false, &rules.DenyWrite},
+		{pathList{&rules.DenyRead, true, true}, "denyRead", in.DenyRead},
+		{pathList{&rules.AllowRead, true, false}, "allowRead", in.AllowRead},
+		{pathList{&rules.AllowWrite, false, false}, "allowWrite", in.AllowWrite},
+		{pathList{&rules.DenyWrite, false, true}, "denyWrite", in.DenyWrite},
 	}
 	for _, l := range lists {
 		for i, e := range l.entries {
 			key := "filesystem." + l.name + "." + strconv.Itoa(i)
-			if err := rules.add(l.to, key, e, l.readList, in); err != nil {
+			if err := rules.add(l.pathList, key, e, in); err != nil {
 				return PathRules{}, err
 			}
 		}
@@ -49,15 +48,26 @@ func ResolvePaths(in PathInput) (PathRules, error) {
 			continue
 		}
 		key := "credentials.files." + strconv.Itoa(i) + ".path"
-		if err := rules.add(&rules.CredentialDeny, key, config.PathEntry{Path: f.Path}, true, in); err != nil {
+		if err := rules.add(pathList{&rules.CredentialDeny, true, true}, key, config.PathEntry{Path: f.Path}, in); err != nil {
 			return PathRules{}, err
 		}
 	}
 	return rules, nil
 }
 
-func (r *PathRules) add(to *[]PathRule, key string, e config.PathEntry, readList bool, in PathInput) error {
-	rule, named, err := pathText(e.Path, e.Literal, readList, in.Cwd, in.Home)
+// pathList is where the entries of one list go, and how they are taken.
+type pathList struct {
+	to   *[]PathRule
+	read bool // a read list (FS-6)
+	deny bool
+}
+
+func (r *PathRules) add(l pathList, key string, e config.PathEntry, in PathInput) error {
+	rule, named, err := pathText(e.Path, e.Literal, l.read, in.Cwd, in.Home)
+	if err == nil && !named && l.deny {
+		// A deny that cannot be honoured stops the start; what it was to protect is still there.
+		err = &PathError{Entry: e.Path, Reason: "names nothing, because HOME is empty, so it would deny nothing; set HOME or write the path in full"}
+	}
 	if err != nil {
 		var bad *PathError
 		if errors.As(err, &bad) {
@@ -71,6 +81,6 @@ func (r *PathRules) add(to *[]PathRule, key string, e config.PathEntry, readList
 		return nil
 	}
 	rule.Key = key
-	*to = append(*to, rule)
+	*l.to = append(*l.to, rule)
 	return nil
 }

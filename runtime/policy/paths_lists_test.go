@@ -60,6 +60,42 @@ func TestResolvePathsEmptyHome_FS5(t *testing.T) {
 	}
 }
 
+// TestResolvePathsDenyUnderEmptyHome_FS5: what cannot be denied must not be left open in silence.
+func TestResolvePathsDenyUnderEmptyHome_FS5(t *testing.T) {
+	credential := func(mode string) []config.FileCredential {
+		return []config.FileCredential{{Path: "~/.netrc", Credential: config.Credential{Mode: mode}}}
+	}
+	tests := []struct {
+		name string
+		in   PathInput
+		key  string // "" for no error
+	}{
+		{"denyRead", PathInput{DenyRead: names("k", "~")}, "filesystem.denyRead.1"},
+		{"denyRead beneath", PathInput{DenyRead: names("~/.ssh/**")}, "filesystem.denyRead.0"},
+		{"denyRead pattern", PathInput{DenyRead: names("~/*.key")}, "filesystem.denyRead.0"},
+		{"denyRead marked", PathInput{DenyRead: []config.PathEntry{{Path: "~/x", Literal: true}}}, "filesystem.denyRead.0"},
+		{"denyWrite", PathInput{AllowWrite: names("~"), DenyWrite: names("~/x")}, "filesystem.denyWrite.0"},
+		{"credential", PathInput{CredentialFiles: credential(config.ModeDeny)}, "credentials.files.0.path"},
+		{"a mask is no deny", PathInput{CredentialFiles: credential(config.ModeMask)}, ""},
+		{"allowRead", PathInput{AllowRead: names("~/x")}, ""},
+		{"allowWrite", PathInput{AllowWrite: names("~")}, ""},
+		{"a name that starts with a tilde", PathInput{DenyRead: names("~x", "a/~")}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.in.Cwd = "/w"
+			_, err := ResolvePaths(tt.in)
+			var bad *PathError
+			switch {
+			case tt.key == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.key != "" && (!errors.As(err, &bad) || bad.Key != tt.key || !strings.Contains(err.Error(), "HOME is empty")):
+				t.Errorf("error %v, want one at %s", err, tt.key)
+			}
+		})
+	}
+}
+
 func TestResolvePathsRefused_FS4(t *testing.T) {
 	bad := []PathInput{
 		{DenyRead: names("a", "b\x00"), Cwd: "/w"},

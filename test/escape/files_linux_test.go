@@ -199,6 +199,17 @@ cd ..; mv work away && mkdir work && echo '{}' > work/settings.json`
 	})
 }
 
+// TestEscape_066_DefaultSettingsRewritten: neither can the default settings file, which the next run may read, while another
+// one is in use.
+func TestEscape_066_DefaultSettingsRewritten(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.write("home/.srt-settings.json", "{}\n")
+		w.settings.AllowWrite = []string{".", w.home}
+		w.holds(`cd; f=.srt-settings.json; echo '{ }' > $f; rm -f $f; mv $f away; echo '{ }' > new; mv -f new $f; ln $f second && echo x > second
+cd ..; mv home away && mkdir home && echo '{}' > home/$f`, "home/.srt-settings.json")
+	})
+}
+
 // TestEscape_072_NoNamespacesNoCommand: where a namespace cannot be made, as inside a sandbox, nothing runs.
 func TestEscape_072_NoNamespacesNoCommand(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
