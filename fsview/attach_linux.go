@@ -56,10 +56,8 @@ func (c *compiler) attach(s Step) {
 		c.quiet(s.Path, tree, attrReadOnly)
 		c.put(s.Path, tree, fd)
 	case HideDir:
-		name := c.hiddenName(s.Path)
-		c.makeDir(name, 0o755)
 		fd := c.placeOf(s)
-		c.put(s.Path, c.yardTree(name), fd)
+		c.put(s.Path, c.hiddenTree(s.Path), fd)
 	case HideFile:
 		fd := c.placeOf(s)
 		c.put(s.Path, c.maskTree(s.Path), fd)
@@ -83,30 +81,6 @@ func (c *compiler) covered(path string) bool {
 	return false
 }
 
-// attachLate appends a step beneath /proc, /dev or /sys, whose content is the sandbox's own by now: what is not there
-// needs no hiding (FS-47).
-func (c *compiler) attachLate(s Step) {
-	fd := c.open(s.Path)
-	c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
-	var tree ns.Slot
-	switch s.Kind {
-	case HideDir:
-		tree = c.emptyTree(s.Path)
-	case HideFile:
-		tree = c.maskTree(s.Path)
-	default:
-		tree = c.copyTree(s.Path, fd)
-		c.p.OnlyIf(fd)
-		c.quiet(s.Path, tree, attrReadOnly)
-	}
-	c.p.OnlyIf(fd)
-	c.p.Call("mount on", s.Path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), fd.Arg(), c.p.Str(""),
-		ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
-	c.p.OnlyIf(fd)
-	c.p.Close(tree)
-	c.p.Close(fd)
-}
-
 // placeOf opens where a step mounts and proves that it is still the object that was planned for.
 func (c *compiler) placeOf(s Step) ns.Slot {
 	open := c.open
@@ -126,6 +100,13 @@ func (c *compiler) hiddenName(path string) string {
 		c.hide[path] = n
 	}
 	return "h" + strconv.Itoa(n)
+}
+
+// hiddenTree makes the directory that hides a path: in memory, empty and writable (FS-32).
+func (c *compiler) hiddenTree(path string) ns.Slot {
+	name := c.hiddenName(path)
+	c.makeDir(name, 0o755)
+	return c.yardTree(name)
 }
 
 // makePlace makes, within a hidden directory, the way to what is revealed there.

@@ -85,11 +85,7 @@ func (pl *Plan) Compile(p *ns.Program, opts CompileOptions) error {
 	c.privateDev()
 	c.freshProc()
 	c.protectKernelPaths()
-	for _, s := range pl.Steps {
-		if s.Late {
-			c.attachLate(s)
-		}
-	}
+	c.attachLateSteps()
 	return nil
 }
 
@@ -174,18 +170,25 @@ func (c *compiler) openSources() {
 			c.quiet(s.Path, tree, attrQuiet)
 			c.clone[s.Path], c.place[s.Path] = tree, fd
 		case Reveal, RevealWritable:
-			fd := c.open(s.Source)
-			c.prove(s.Source, fd, s.ID)
-			tree := c.copyTree(s.Source, fd)
-			c.p.Close(fd)
-			attr := uint64(attrQuiet)
-			if s.Kind == Reveal {
-				attr = attrReadOnly
+			if !s.Late {
+				c.openSource(s)
 			}
-			c.quiet(s.Source, tree, attr)
-			c.clone[s.Path] = tree
 		}
 	}
+}
+
+// openSource opens and copies what a reveal shows.
+func (c *compiler) openSource(s Step) {
+	fd := c.open(s.Source)
+	c.prove(s.Source, fd, s.ID)
+	tree := c.copyTree(s.Source, fd)
+	c.p.Close(fd)
+	attr := uint64(attrQuiet)
+	if s.Kind == Reveal {
+		attr = attrReadOnly
+	}
+	c.quiet(s.Source, tree, attr)
+	c.clone[s.Path] = tree
 }
 
 // pin mounts something on every name that must stay, in the tree beneath the write roots' copies. The kernel refuses

@@ -16,6 +16,12 @@ import (
 // filter, no Landlock, so that what is tested are the mounts.
 func view(t *testing.T, in fsview.Input, script string) string {
 	t.Helper()
+	return viewBehind(t, in, script, false)
+}
+
+// viewBehind is view, on request with the Landlock rules of the plan, as in a real launch.
+func viewBehind(t *testing.T, in fsview.Input, script string, landlock bool) string {
+	t.Helper()
 	plan, err := fsview.Build(fsview.Host(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -25,12 +31,21 @@ func view(t *testing.T, in fsview.Input, script string) string {
 		t.Fatal(err)
 	}
 	umask := p.ClearUmask()
-	if err := plan.Compile(p, fsview.CompileOptions{LandlockABI: fsview.MinLandlockABI}); err != nil {
+	opts := fsview.CompileOptions{LandlockABI: fsview.MinLandlockABI}
+	if err := plan.Compile(p, opts); err != nil {
 		t.Fatal(err)
+	}
+	ruleset := ns.Slot(0)
+	if landlock {
+		ruleset = plan.CompileLandlock(p, opts)
 	}
 	p.Chdir(plan.Dir)
 	p.RestoreUmask(umask)
 	p.KeepCapabilities(0)
+	if landlock {
+		p.NoNewPrivs()
+		fsview.CompileRestrict(p, ruleset)
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

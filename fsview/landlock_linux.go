@@ -2,6 +2,7 @@ package fsview
 
 import (
 	"sort"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -64,7 +65,7 @@ func (pl *Plan) LandlockRules() []LandlockRule {
 		rules = append(rules, LandlockRule{w.Path, RightAll, w.Dir})
 	}
 	for _, s := range pl.Steps {
-		if s.Kind == HideDir && !s.Late {
+		if s.Kind == HideDir && !(s.Late && hiddenByTable(s)) {
 			rules = append(rules, LandlockRule{s.Path, RightAll, true})
 		}
 	}
@@ -111,9 +112,14 @@ func (pl *Plan) CompileLandlock(p *ns.Program, opts CompileOptions) ns.Slot {
 		}
 		rule := &unix.LandlockPathBeneathAttr{Allowed_access: bits}
 		fd := c.open(r.Path)
+		if inKernelTree(r.Path) {
+			p.Tolerate(syscall.ENOENT, syscall.ENOTDIR) // not in the sandbox's own /proc, or hidden with all of /dev
+		}
 		ptr := ns.Pointer(p, rule)
 		p.Store(ptr, parentFD, fd)
+		p.OnlyIf(fd)
 		p.Call("add the Landlock rule for", r.Path, unix.SYS_LANDLOCK_ADD_RULE, set.Arg(), ns.Int(unix.LANDLOCK_RULE_PATH_BENEATH), ptr, ns.Int(0))
+		p.OnlyIf(fd)
 		p.Close(fd)
 	}
 	return set

@@ -21,7 +21,9 @@ func (i Info) IsLink() bool { return i.ID.Type == fs.ModeSymlink }
 
 // passesReadOnly reports whether the object can be opened for writing, or connected to, although its mount is read-only:
 // what is written there does not go to the file system (sb_permission in fs/namei.c).
-func (i Info) passesReadOnly() bool { return i.ID.Type == fs.ModeNamedPipe || i.ID.Type == fs.ModeSocket }
+func (i Info) passesReadOnly() bool {
+	return i.ID.Type == fs.ModeNamedPipe || i.ID.Type == fs.ModeSocket
+}
 
 // DirEntry is a name in a directory.
 type DirEntry struct {
