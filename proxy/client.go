@@ -184,7 +184,7 @@ const earlyLimit = 64 << 10
 // early collects what a client sends before its tunnel is up.
 type early struct {
 	conn  net.Conn
-	timer *time.Timer // starts read
+	timer *time.Timer // starts read; nil: nothing has taken long
 	buf   []byte
 	err   error
 	done  chan struct{}
@@ -193,16 +193,19 @@ type early struct {
 // errTooEarly is more than earlyLimit bytes before the tunnel is up.
 var errTooEarly = errors.New("client sent too much before the tunnel was up")
 
-// collectEarly reads from watchAfter on and calls failed if the client's input ends or exceeds the limit. The client's
-// reader must not be used any more.
-func (c *client) collectEarly(failed func()) *early {
+// collectEarly takes what the client has sent already. The client's reader must not be used any more.
+func (c *client) collectEarly() *early {
 	e := &early{conn: c.conn, done: make(chan struct{})}
 	if n := c.br.Buffered(); n > 0 {
 		waiting, _ := c.br.Peek(n)
 		e.buf = append(e.buf, waiting...)
 	}
-	e.timer = time.AfterFunc(watchAfter, func() { e.read(failed) })
 	return e
+}
+
+// start reads from watchAfter on and calls failed if the client's input ends or exceeds the limit.
+func (e *early) start(failed func()) {
+	e.timer = time.AfterFunc(watchAfter, func() { e.read(failed) })
 }
 
 func (e *early) read(failed func()) {
@@ -230,7 +233,7 @@ func (e *early) read(failed func()) {
 
 // stop ends the reading and returns what came. An error means that the tunnel must not be opened.
 func (e *early) stop() ([]byte, error) {
-	if e.timer.Stop() {
+	if e.timer == nil || e.timer.Stop() {
 		if relay.Ended(e.conn) {
 			return nil, io.ErrUnexpectedEOF
 		}

@@ -58,8 +58,11 @@ var errClientGone = errors.New("the client left before the tunnel was up")
 func (c *client) openTunnel(rules *policy.Network, v policy.Verdict, target authority) (up net.Conn, toClient, toUpstream []byte, err error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
-	sent := c.collectEarly(cancel)
-	up, toClient, err = c.dialTunnel(ctx, rules, v.Host, target.port)
+	sent := c.collectEarly()
+	if up = c.dialAtOnce(v.Host, target.port); up == nil {
+		sent.start(cancel)
+		up, toClient, err = c.dialTunnel(ctx, rules, v.Host, target.port)
+	}
 	toUpstream, gone := sent.stop()
 	if gone != nil {
 		if err == nil {

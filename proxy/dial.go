@@ -70,6 +70,19 @@ func (s *Server) dialDirect(ctx context.Context, rules *policy.Network, h config
 	return s.dialAddrs(ctx, passed, port)
 }
 
+// dialAtOnce connects to an allowed host if it is a literal on loopback whose server is ready, and does not wait. Nil says
+// nothing about the host: dialDirect does. The connection is tracked.
+func (s *Server) dialAtOnce(h config.Host, port uint16) net.Conn {
+	if !h.IsLiteral() || s.parent.route(h, false) != nil {
+		return nil
+	}
+	conn := local.Dial(netip.AddrPortFrom(h.Addr, port))
+	if conn == nil || !s.watch(conn) {
+		return nil
+	}
+	return conn
+}
+
 // lookupError marks a failed lookup, which SOCKS reports as "host unreachable".
 type lookupError struct{ err error }
 
@@ -114,7 +127,7 @@ const minAttempt = 2 * time.Second
 // equal share of the time that is left, so that a silent one does not use up all of it.
 func (s *Server) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	var first error
-	dialer := net.Dialer{Control: local.Control}
+	var dialer net.Dialer
 	for i, addr := range addrs {
 		if i < len(addrs)-1 {
 			if end, ok := ctx.Deadline(); ok {
@@ -123,7 +136,11 @@ func (s *Server) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16)
 		} else {
 			dialer.Timeout = 0
 		}
-		conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String())
+		to := netip.AddrPortFrom(addr, port)
+		conn, err := local.Dial(to), error(nil)
+		if conn == nil {
+			conn, err = dialer.DialContext(ctx, "tcp", to.String())
+		}
 		if err == nil {
 			if !s.watch(conn) {
 				return nil, ErrServerClosed

@@ -66,68 +66,39 @@ func (s *Server) serve(l net.Listener, handle func(net.Conn)) error {
 	}
 	defer s.dropListener(l)
 	local.Listener(l)
-	a := &acceptor{Server: s, listener: l, handle: handle, ended: make(chan error, 1)}
-	go a.run()
-	return <-a.ended
-}
-
-// acceptor is one listener being served. At any time one goroutine waits in accept.
-type acceptor struct {
-	*Server
-	listener net.Listener
-	handle   func(net.Conn)
-	ended    chan error // gets the result of serve
-}
-
-// run accepts one connection, leaves the listener to a new goroutine, and handles the connection itself: it is running
-// already, while a new goroutine would first have to wait for a thread to wake up.
-func (a *acceptor) run() {
-	c, err := a.accept()
-	if c == nil {
-		a.ended <- err
-		return
-	}
-	go a.run()
-	defer a.wg.Done()
-	a.handle(c)
-}
-
-// accept returns the next connection, tracked and in possession of a slot. Without one, serving has ended: with an error
-// of the listener, or nil after Close.
-func (a *acceptor) accept() (net.Conn, error) {
 	for delay := time.Duration(0); ; {
-		c, err := a.listener.Accept()
-		if err == nil {
-			return a.admit(c), nil
+		c, err := l.Accept()
+		if err != nil {
+			if s.ctx.Err() != nil {
+				return nil
+			}
+			if !temporary(err) {
+				return err
+			}
+			// Out of descriptors, or a client that left before it was accepted: the listener itself is sound.
+			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
+			s.log.Debug("proxy: accept failed, trying again", "error", err, "delay", delay)
+			select {
+			case <-time.After(delay):
+			case <-s.ctx.Done():
+			}
+			continue
 		}
-		if a.ctx.Err() != nil {
-			return nil, nil
-		}
-		if !temporary(err) {
-			return nil, err
-		}
-		// Out of descriptors, or a client that left before it was accepted: the listener itself is sound.
-		delay = min(max(2*delay, 5*time.Millisecond), time.Second)
-		a.log.Debug("proxy: accept failed, trying again", "error", err, "delay", delay)
+		delay = 0
 		select {
-		case <-time.After(delay):
-		case <-a.ctx.Done():
+		case s.slots <- struct{}{}:
+		case <-s.ctx.Done():
+			_ = c.Close()
+			return nil
 		}
+		if !s.track(c) {
+			return nil
+		}
+		go func() {
+			defer s.wg.Done()
+			handle(c)
+		}()
 	}
-}
-
-// admit waits for a slot. If the server is closed it closes the connection and returns nil.
-func (a *acceptor) admit(c net.Conn) net.Conn {
-	select {
-	case a.slots <- struct{}{}:
-	case <-a.ctx.Done():
-		_ = c.Close()
-		return nil
-	}
-	if !a.track(c) {
-		return nil
-	}
-	return c
 }
 
 // temporary reports whether accepting may work again later.

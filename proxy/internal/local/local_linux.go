@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"syscall"
@@ -32,19 +33,41 @@ func unpaced(fd int) {
 	_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion)
 }
 
-// Control is for [net.Dialer.Control]. If the address is on loopback it also begins to connect: there connect(2) has
-// done all its work when it returns, so that the second call, which package net makes, finds the connection established
-// or refused. Otherwise it would wait for it in the poller, with a goroutine beside it. It never fails: what is wrong
-// with a connection, package net finds out itself.
-func Control(_, address string, raw syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil || !to.Addr().IsLoopback() || to.Addr().Is4In6() {
+// errLater is why Dial has no connection. Nobody sees it.
+var errLater = errors.New("the connection is not there at once")
+
+// Dial connects to an address on loopback if that takes no time: there connect(2) has done all its work when it returns.
+// Nil is any other outcome, a refusal or a server that is too busy to accept included, and says nothing: the caller dials
+// in the ordinary way, which waits, can be cancelled, and has errors to tell. The caller owns the connection.
+func Dial(to netip.AddrPort) net.Conn {
+	if !to.Addr().IsLoopback() || to.Addr().Is4In6() {
 		return nil
 	}
-	return raw.Control(func(fd uintptr) {
+	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error { return connect(raw, to) }}
+	c, err := dialer.Dial("tcp", to.String())
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// connect connects a new socket, which package net then finds connected already (EISCONN), so that it neither waits for
+// it in the poller nor keeps a goroutine and a timer beside it.
+func connect(raw syscall.RawConn, to netip.AddrPort) error {
+	err := errLater
+	controlled := raw.Control(func(fd uintptr) {
 		unpaced(int(fd))
-		_ = unix.Connect(int(fd), sockaddr(to))
+		// A non-blocking connect is always "in progress" at first; the second call tells how it ended.
+		if err = unix.Connect(int(fd), sockaddr(to)); err != nil {
+			err = unix.Connect(int(fd), sockaddr(to))
+		}
+		if err != nil && !errors.Is(err, unix.EISCONN) {
+			err = errLater
+		} else {
+			err = nil
+		}
 	})
+	return errors.Join(controlled, err)
 }
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {

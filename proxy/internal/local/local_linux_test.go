@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 
@@ -72,13 +73,12 @@ func TestOtherListenersAreLeftAlone(t *testing.T) {
 	Listener(u) // must not fail
 }
 
-func TestControlOnLoopback(t *testing.T) {
-	dialer := net.Dialer{Control: Control}
+func TestDialOnLoopback(t *testing.T) {
 	for _, address := range loopbacks {
 		l := listen(t, address)
-		c, err := dialer.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(address, err)
+		c := Dial(addrPort(l))
+		if c == nil {
+			t.Fatal(address)
 		}
 		defer c.Close()
 		if got := algorithm(t, c); got != congestion {
@@ -89,70 +89,67 @@ func TestControlOnLoopback(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer server.Close()
-		if _, err := c.Write([]byte("x")); err != nil {
-			t.Error(address, err)
-		}
-		if _, err := io.ReadFull(server, make([]byte, 1)); err != nil {
-			t.Error(address, err)
-		}
-		if c.RemoteAddr().String() != l.Addr().String() || c.LocalAddr().String() != server.RemoteAddr().String() {
-			t.Errorf("%s: from %v to %v", address, c.LocalAddr(), c.RemoteAddr())
+		for _, ends := range [][2]net.Conn{{c, server}, {server, c}} {
+			if _, err := ends[0].Write([]byte("x")); err != nil {
+				t.Error(address, err)
+			}
+			if _, err := io.ReadFull(ends[1], make([]byte, 1)); err != nil {
+				t.Error(address, err)
+			}
+			if ends[0].RemoteAddr().String() != ends[1].LocalAddr().String() {
+				t.Errorf("%s: %v, %v", address, ends[0].RemoteAddr(), ends[1].LocalAddr())
+			}
 		}
 	}
 }
 
-// TestControlKeepsErrors: a refusal is package net's to report, in full.
-func TestControlKeepsErrors(t *testing.T) {
+// TestDialGivesUp: nobody listens there, or it is not on loopback at all.
+func TestDialGivesUp(t *testing.T) {
 	for _, address := range loopbacks {
 		l := listen(t, address)
+		to := addrPort(l)
 		l.Close()
-		c, err := (&net.Dialer{Control: Control}).Dial("tcp", l.Addr().String())
-		var op *net.OpError
-		if !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Addr.String() != l.Addr().String() {
-			t.Errorf("%s: %v, %v", address, c, err)
+		if c := Dial(to); c != nil {
+			t.Errorf("%v: %v", to, c.RemoteAddr())
 		}
+	}
+	// These reach a server on this host if they are dialled, so that nil means they were not.
+	all := addrPort(listen(t, "[::]:0")).Port()
+	for _, address := range []string{"0.0.0.0", "::", "::ffff:127.0.0.1"} {
+		if c := Dial(netip.AddrPortFrom(netip.MustParseAddr(address), all)); c != nil {
+			t.Errorf("%s: %v", address, c.RemoteAddr())
+		}
+	}
+	if c := Dial(netip.AddrPort{}); c != nil {
+		t.Error("the zero value")
 	}
 }
 
-// TestControlLeavesOthersAlone: a socket for another host is neither changed nor connected.
-func TestControlLeavesOthersAlone(t *testing.T) {
-	for _, address := range []string{"192.0.2.1:80", "[2001:db8::1]:80", "0.0.0.0:80", "[::]:80", "[::ffff:127.0.0.1]:80", "/run/socket", ""} {
-		raw := newSocket(t)
-		before := congestionOf(t, int(raw))
-		if err := Control("tcp", address, raw); err != nil {
-			t.Errorf("%q: %v", address, err)
-		}
-		if got := congestionOf(t, int(raw)); got != before {
-			t.Errorf("%q: %q became %q", address, before, got)
-		}
-		if _, err := unix.Getpeername(int(raw)); !errors.Is(err, unix.ENOTCONN) {
-			t.Errorf("%q: connected, %v", address, err)
-		}
-	}
-}
-
-func congestionOf(t *testing.T, fd int) string {
-	t.Helper()
-	name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+// TestDialDoesNotWait: a server whose backlog is full does not answer.
+func TestDialDoesNotWait(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return name
-}
-
-// rawSocket is a socket as package net shows it to Control.
-type rawSocket int
-
-func (r rawSocket) Control(f func(fd uintptr)) error       { f(uintptr(r)); return nil }
-func (rawSocket) Read(func(fd uintptr) (done bool)) error  { return errors.ErrUnsupported }
-func (rawSocket) Write(func(fd uintptr) (done bool)) error { return errors.ErrUnsupported }
-
-func newSocket(t *testing.T) rawSocket {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
+	defer unix.Close(fd)
+	err = errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0))
+	name, err2 := unix.Getsockname(fd)
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Close(fd) })
-	return rawSocket(fd)
+	to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*unix.SockaddrInet4).Port))
+	var held []net.Conn
+	for range 10 {
+		c := Dial(to)
+		if c == nil {
+			break
+		}
+		held = append(held, c)
+		defer c.Close()
+	}
+	if len(held) == 0 || len(held) == 10 {
+		t.Errorf("%d connections for a backlog of one", len(held))
+	}
 }
+
+func addrPort(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }

@@ -4,11 +4,11 @@ package local
 
 import (
 	"net"
-	"syscall"
+	"net/netip"
 )
 
 // Listener does nothing on this system.
 func Listener(net.Listener) {}
 
-// Control does nothing on this system.
-func Control(_, _ string, _ syscall.RawConn) error { return nil }
+// Dial returns nil on this system: the caller dials in the ordinary way.
+func Dial(netip.AddrPort) net.Conn { return nil }

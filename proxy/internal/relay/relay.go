@@ -61,21 +61,23 @@ func (p *pair) close() {
 func (p *pair) direction(dst, src net.Conn, first []byte) {
 	err := send(dst, src, first)
 	var broken *writeError
-	switch {
-	case err == nil:
-		_ = CloseWrite(dst) // fails only if dst is dead, which the other direction finds out
-	case errors.As(err, &broken):
-		// dst takes no more, but what it sent before may still be on its way to src.
-	default:
+	if err != nil && !errors.As(err, &broken) {
 		if errors.Is(err, syscall.ECONNRESET) {
 			abort(dst)
 		}
 		p.close()
 		return
 	}
-	// The other direction may stay silent for hours. If src is gone for good, and has not only ended its sending, nobody
-	// is left to read it.
-	if p.directions.Add(-1) == 0 || waitGone(src) {
+	if p.directions.Add(-1) == 0 {
+		p.close() // which tells dst the end of input as well
+		return
+	}
+	if err == nil {
+		_ = CloseWrite(dst) // fails only if dst is dead, which the other direction finds out
+	}
+	// If it is dst that is broken, what it sent before may still be on its way to src: that direction goes on. It may stay
+	// silent for hours, though. If src is gone for good, and has not only ended its sending, nobody is left to read it.
+	if waitGone(src) {
 		p.close()
 	}
 }
