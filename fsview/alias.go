@@ -48,7 +48,7 @@ func (b *builder) repeatRules() error {
 // readRule is the read deny at n that is in force and is not spread, the deny of `/`; or nil.
 func (n *node) readRule(spread *rule) *rule {
 	switch {
-	case n.hard != nil && n.hard != spread:
+	case n.hard != nil && n.hard != spread && !n.hard.here:
 		return n.hard
 	case n.hide != nil && n.hide != spread && !n.lifted():
 		return n.hide

@@ -48,6 +48,7 @@ func TestBuildAliases(t *testing.T) {
 		{"everything is denied but a mount", "f /h/q/k;d /mnt/q;m /mnt/q /h/q", "dR=/ aR=/mnt/q",
 			"hide directory /h; hide directory /mnt; reveal /mnt/q make q"},
 		{"FS-11 an alias that cannot be reached", "f /h/s/k;d /r/x/y uid=0;d /r uid=0 mode=700;m /r/x/y /h/s", "dR=~/s", "hide directory /h/s; hide directory /r"},
+		{"FS-47 a kernel mount says nothing of /sys", "d /sys/kernel;d /c/sys;m /c/sys /sys", "proc=/c/sys", "hide directory /c/sys"},
 		{"FS-56 disabled", "f /h/s/k;d /h/p/a;m /h/p/a /h/s", "disabled dR=~/s", ""},
 	}
 	for _, tt := range tests {

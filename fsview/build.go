@@ -56,12 +56,12 @@ func Build(t Tree, in Input) (*Plan, error) {
 	return b.plan, nil
 }
 
-// collectDisabled sets the rules of filesystem.disabled: everything is writable, and only further proc mounts are
-// hidden, because the sandbox has process ids of its own (FS-56).
+// collectDisabled sets the rules of filesystem.disabled: everything is writable, and only further mounts of
+// the kernel's own file systems are hidden, as /proc and /sys themselves are protected (FS-56).
 func (b *builder) collectDisabled() error {
 	b.plan.Warnings = nil
 	b.root.root = &rule{key: "filesystem.disabled", number: "FS-56", quiet: true}
-	return b.collectProcMounts()
+	return b.collectKernelMounts()
 }
 
 // chooseDir says where the command starts (FS-49).

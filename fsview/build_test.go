@@ -39,7 +39,7 @@ func input(t testing.TB, words string) Input {
 		case "keep":
 			in.Keep = append(in.Keep, value)
 		case "proc":
-			in.ProcMounts = append(in.ProcMounts, value)
+			in.KernelMounts = append(in.KernelMounts, value)
 		case "cwd":
 			in.Cwd, lists.Cwd = value, value
 		case "home":

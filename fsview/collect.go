@@ -84,13 +84,13 @@ func (b *builder) collectOwn() error {
 			first(&n.empty, &rule{key: "/etc/ssh/ssh_config.d", number: "FS-24", quiet: true})
 		}
 	}
-	return b.collectProcMounts()
+	return b.collectKernelMounts()
 }
 
-func (b *builder) collectProcMounts() error {
-	for _, p := range b.in.ProcMounts {
+func (b *builder) collectKernelMounts() error {
+	for _, p := range b.in.KernelMounts {
 		loc := b.res.resolve(p, true)
-		why := &rule{key: "proc mount", number: "FS-47", quiet: true}
+		why := &rule{key: "kernel mount", number: "FS-47", quiet: true, here: true}
 		switch {
 		case loc.exists && loc.path != "/":
 			first(&b.node(loc.path, loc.info).hard, why)

@@ -75,7 +75,7 @@ type WritableRule struct {
 type Plan struct {
 	Steps        []Step         // pins first, the deepest first; then the others, parents before what lies in them
 	RootWritable bool           // the root mount stays writable (allowWrite "/")
-	Unrestricted bool           // filesystem.disabled: no rule but the hiding of further proc mounts (FS-56)
+	Unrestricted bool           // filesystem.disabled: no rule but the hiding of further kernel mounts (FS-56)
 	Writable     []WritableRule // for the second wall; hidden directories are not listed, they are in memory
 	Dir          string         // where the command starts, a location (FS-49)
 	WriteRoots   []string       // locations that are granted for writing, none beneath another, in path order
@@ -97,11 +97,13 @@ type Input struct {
 	// and TMPDIR. One that lies in the home never re-opens a hidden directory (FS-28).
 	ExtraWrite []string
 
-	MandatoryDepth   int      // mandatoryDenySearchDepth, 1 to 10; 0 is the default of 3 (FS-38)
-	AllowGitConfig   bool     // lifts .git/config from the mandatory denies, everywhere
-	Disabled         bool     // filesystem.disabled (FS-56)
-	HideSSHConfigDir bool     // show /etc/ssh/ssh_config.d empty (FS-24)
-	ProcMounts       []string // absolute; mounts of type proc other than /proc, hidden
+	MandatoryDepth   int  // mandatoryDenySearchDepth, 1 to 10; 0 is the default of 3 (FS-38)
+	AllowGitConfig   bool // lifts .git/config from the mandatory denies, everywhere
+	Disabled         bool // filesystem.disabled (FS-56)
+	HideSSHConfigDir bool // show /etc/ssh/ssh_config.d empty (FS-24)
+	// KernelMounts are hidden: absolute; mounts outside of /proc, /sys and /dev of the file systems through which the
+	// kernel is seen and controlled (FS-47).
+	KernelMounts []string
 
 	// Mounts are all mounts of the host as the caller sees them, in any order. Objects that they show at several paths are
 	// protected at each (FS-7). Empty: nothing shows twice.

@@ -13,6 +13,7 @@ type rule struct {
 	quiet     bool   // not an entry of the person: nothing is said when it has no effect
 	keepHide  bool   // as a write root: does not re-open a hidden directory (FS-28)
 	mandatory bool
+	here      bool // about this path alone, not about the object: not repeated where mounts show that again
 	useless   bool // known to grant nothing, and said so
 }
 
@@ -31,7 +32,7 @@ type node struct {
 	known bool // info is filled in
 
 	hide  *rule // denyRead
-	hard  *rule // read deny that no list lifts: credentials, stand-ins (FS-11), proc mounts
+	hard  *rule // read deny that no list lifts: credentials, stand-ins (FS-11), kernel mounts
 	empty *rule // FS-24
 	allow *rule // allowRead of this very name
 	root  *rule // allowWrite

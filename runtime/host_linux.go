@@ -13,20 +13,21 @@ import (
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/seccomp"
 )
 
 // host is what the sandbox needs to know of the system it runs on.
 type host struct {
-	uid, gid    int
-	uids, gids  []ns.IDMap
-	mapsAll     bool // every id of the surrounding user namespace is mapped
-	landlockABI int
-	procMounts  []string // mounts of type proc other than /proc
-	mounts      []fsview.Mount
-	mountMax    int
-	cgroupNS    bool
-	procEntries []string // names in /proc that are not of processes, for root alone
+	uid, gid     int
+	uids, gids   []ns.IDMap
+	mapsAll      bool // every id of the surrounding user namespace is mapped
+	landlockABI  int
+	kernelMounts []string // see isKernelMount
+	mounts       []fsview.Mount
+	mountMax     int
+	cgroupNS     bool
+	procEntries  []string // names in /proc that are not of processes, for root alone
 }
 
 // landlockABI is asked once: it does not change while the kernel runs.
@@ -136,7 +137,7 @@ func readMap(path string) ([]ns.IDMap, error) {
 	return maps, nil
 }
 
-// readMounts reads the mounts and finds those of type proc beside /proc, which would show the host's processes.
+// readMounts reads the mounts and finds those of the kernel's own file systems that lie elsewhere.
 func (h *host) readMounts() error {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -147,11 +148,22 @@ func (h *host) readMounts() error {
 		return fmt.Errorf("/proc/self/mountinfo: %w", err)
 	}
 	for i, m := range h.mounts {
-		if kinds[i] == "proc" && m.Point != "/proc" && !strings.HasPrefix(m.Point, "/proc/") {
-			h.procMounts = append(h.procMounts, m.Point)
+		if isKernelMount(m.Point, kinds[i]) {
+			h.kernelMounts = append(h.kernelMounts, m.Point)
 		}
 	}
 	return nil
+}
+
+// isKernelMount tells whether a mount shows the host's processes, or kernel state that user id 0 may change or look into,
+// where the sandbox's own /proc, /dev and protected /sys do not cover it.
+func isKernelMount(point, kind string) bool {
+	switch kind {
+	case "proc", "sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "selinuxfs", "bpf", "configfs", "efivarfs", "pstore",
+		"binfmt_misc", "fusectl", "nfsd":
+		return !policy.Covers("/proc", point) && !policy.Covers("/sys", point) && !policy.Covers("/dev", point)
+	}
+	return false
 }
 
 // parseMounts reads mountinfo (proc_pid_mountinfo(5)): each mount, and the type of its file system.

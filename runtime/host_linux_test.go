@@ -86,3 +86,18 @@ func BenchmarkParseMounts(b *testing.B) {
 		}
 	}
 }
+
+func TestIsKernelMount(t *testing.T) {
+	for _, c := range []struct {
+		point, kind string
+		want        bool
+	}{
+		{"/proc", "proc", false}, {"/proc/sys/fs/binfmt_misc", "binfmt_misc", false}, {"/sys", "sysfs", false}, {"/sys/fs/cgroup", "cgroup2", false},
+		{"/dev/cgroup", "cgroup", false}, {"/c/proc", "proc", true}, {"/procs", "proc", true}, {"/c/sys", "sysfs", true}, {"/mnt/cg", "cgroup2", true},
+		{"/c/tmp", "tmpfs", false}, {"/", "ext4", false},
+	} {
+		if got := isKernelMount(c.point, c.kind); got != c.want {
+			t.Errorf("%s %s: %v", c.kind, c.point, got)
+		}
+	}
+}

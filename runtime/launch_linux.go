@@ -128,7 +128,8 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 	plan, err := fsview.Build(fsview.Host(), fsview.Input{
 		Rules: rules, Cwd: cwd, Home: home, UID: l.host.uid, OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
-		HideSSHConfigDir: !l.host.mapsAll, ProcMounts: l.host.procMounts, MountMax: l.host.mountMax, Mounts: l.host.mounts, MountsInUse: len(l.host.mounts),
+		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
+		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts),
 	})
 	if err != nil {
 		return nil, err

@@ -120,6 +120,28 @@ echo ':x:M::x::/bin/true:' > /proc/sys/fs/binfmt_misc/register; mount -t binfmt_
 	})
 }
 
+// TestEscape_035_FurtherKernelMount: a mount of sysfs inside a write root does not let root, to whom owner checks there
+// mean nothing, change the host's kernel state (FS-47).
+func TestEscape_035_FurtherKernelMount(t *testing.T) {
+	const file = "/sys/kernel/mm/ksm/sleep_millisecs"
+	each(t, func(t *testing.T, w *world) {
+		before, err := os.ReadFile(file)
+		w.must(err)
+		w.must(mkdirFor(w, w.work+"/sys"))
+		w.umbrella = `mount --bind /sys $WORLD/work/sys`
+		w.sh(`echo 77 > sys/kernel/mm/ksm/sleep_millisecs; ls -R sys/kernel/tracing > got`)
+		after, err := os.ReadFile(file)
+		w.must(err)
+		if string(after) != string(before) {
+			t.Errorf("ESCAPE: %s is %q", file, after)
+			w.must(os.WriteFile(file, before, 0))
+		}
+		if strings.Contains(w.read("work/got"), "README") {
+			t.Errorf("ESCAPE: what srt hides of /sys shows again")
+		}
+	})
+}
+
 // TestEscape_035_KernelModes: the entries of procfs and sysfs that are not of a process are shared by every mount on
 // the machine: a command of root must not change their modes.
 func TestEscape_035_KernelModes(t *testing.T) {
