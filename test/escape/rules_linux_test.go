@@ -108,6 +108,22 @@ func TestEscape_011_HookPlanted(t *testing.T) {
 	}
 }
 
+// TestEscape_011_CommonRepository: the hooks and configuration that a worktree or submodule shares with a repository
+// elsewhere are out of reach too, however deep that lies in a write root (FS-37).
+func TestEscape_011_CommonRepository(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		const common = "home/a/b/c/d/main/.git"
+		for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "hooks/pre-push": "#!/bin/sh\n",
+			"worktrees/work/HEAD": "ref: refs/heads/w\n", "worktrees/work/commondir": "../..\n"} {
+			w.write(common+"/"+name, text)
+		}
+		w.write("work/.git", "gitdir: "+w.dir+"/"+common+"/worktrees/work\n")
+		w.settings.AllowWrite = []string{".", w.home}
+		w.holds(`g=$WORLD/`+common+`; echo pwned > $g/hooks/pre-push; echo pwned > $g/hooks/post-checkout; echo pwned > $g/config; echo / > $g/worktrees/work/commondir
+mv $g/hooks $g/old && mkdir $g/hooks; mv $g $g.old; echo 'gitdir: /tmp' > .git; rm -f .git`, common+"/hooks", common+"/config", common+"/worktrees/work/commondir", "work/.git")
+	})
+}
+
 // TestEscape_014_WriteRootReplacedBetweenRuns: CVE-2024-42472. A write root that has become a link grants nothing.
 func TestEscape_014_WriteRootReplacedBetweenRuns(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
