@@ -105,12 +105,22 @@ func hostTrace(t *testing.T) trace {
 	}
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock"} {
 		for _, name := range namesIn(dir) {
-			if ours := strings.HasPrefix(name, "srt-test-") || strings.HasPrefix(name, "srt-script-"); !ours {
+			if !ofTests(name) {
 				found["file "+dir+"/"+name] = true
 			}
 		}
 	}
 	return found
+}
+
+// ofTests tells whether a name in a directory for temporary files is of a test binary.
+func ofTests(name string) bool {
+	for _, prefix := range []string{"srt-test-", "srt-script-", "srt-escape-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // sockets are the identities of the sockets in one table of /proc/net, but for closed TCP connections that only wait

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -58,7 +59,7 @@ func prepareAndRun(m *testing.M) (int, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return 0, err
 	}
-	if goTool, err = exec.LookPath("go"); err != nil {
+	if goTool, err = findGo(dir); err != nil {
 		return 0, err
 	}
 	if err := installBinaries(dir); err != nil {
@@ -68,6 +69,35 @@ func prepareAndRun(m *testing.M) (int, error) {
 		return 0, err
 	}
 	return m.Run(), nil
+}
+
+// findGo gives a go command that every account can run. What go has fetched by itself lies in the home of the one user
+// for whom it did; then this is a copy beneath dir.
+func findGo(dir string) (string, error) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return "", err
+	}
+	root, err := exec.Command(tool, "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s env GOROOT: %w", tool, err)
+	}
+	from := strings.TrimSpace(string(root))
+	for path := from; path != "/"; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&0o001 != 0 {
+			continue
+		}
+		to := filepath.Join(dir, "go")
+		if out, err := exec.Command("cp", "-r", from, to).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("copy %s to %s: %w: %s", from, to, err, out)
+		}
+		return filepath.Join(to, "bin", "go"), exec.Command("chmod", "-R", "a+rX", to).Run()
+	}
+	return filepath.Join(from, "bin", "go"), nil
 }
 
 // confines refuses to go on with an srt that confines nothing: the tests do what must not be done outside a sandbox, as
