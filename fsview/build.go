@@ -85,6 +85,11 @@ func (b *builder) chooseDir() error {
 }
 
 func (b *builder) warnDir() {
+	if s := b.root.stateAt(b.res.resolve(b.in.Cwd, true).path); s.hidden && s.hard {
+		b.warn("the working directory %q is hidden from the command, which starts in %q, by %s: %s, which no list re-opens (FS-49)",
+			b.in.Cwd, b.plan.Dir, s.owner.label(), s.owner.number)
+		return
+	}
 	b.warn("the working directory %q is hidden from the command, which starts in %q; re-allow it with "+
 		"filesystem.allowRead to start there (FS-49)", b.in.Cwd, b.plan.Dir)
 }

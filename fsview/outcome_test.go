@@ -167,6 +167,20 @@ func TestBuildDir_FS49(t *testing.T) {
 	}
 }
 
+// TestBuildDirOfAnotherName_FS49: who denies a second mount of everything is told what that hides.
+func TestBuildDirOfAnotherName_FS49(t *testing.T) {
+	tree := newFakeTree(t, "d /run/host;d /h/p")
+	tree.attach(2, "/", "/run/host")
+	tree.attach(2, "/a", "/h")
+	in := input(t, "dR=/run/host cwd=/h")
+	in.Mounts = tree.mounts
+	plan, err := Build(tree, in)
+	if err != nil || plan.Dir != "/" || len(plan.Warnings) != 1 ||
+		!strings.Contains(plan.Warnings[0], `by filesystem.denyRead.0 ("/run/host"): FS-7, as at "/run/host"`) {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}
+
 func TestBuildWritable(t *testing.T) {
 	tests := []struct {
 		name, tree, rules, roots, writable string
