@@ -305,6 +305,22 @@ func TestListenersAreReceived_NET4(t *testing.T) {
 	}
 }
 
+func TestUnpacedTCP(t *testing.T) {
+	p := newProgram(t)
+	p.UnpacedTCP()
+	before, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := run(t, minimal(p, "/bin/cat", "/proc/sys/net/ipv4/tcp_congestion_control"))
+	if err != nil || out != "reno\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if after, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control"); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the host's was %q and is %q, %v", before, after, err)
+	}
+}
+
 func TestSignalAndKill(t *testing.T) {
 	for _, c := range []struct {
 		name string

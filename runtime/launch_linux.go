@@ -198,6 +198,7 @@ func (l *launch) chooseFilters() {
 func (l *launch) write(p *ns.Program) error {
 	umask := p.ClearUmask()
 	p.LoopbackUp()
+	p.UnpacedTCP()
 	p.Listen(0, httpPort, socksPort)
 	if !l.cfg.AllowNestedUserNamespaces {
 		p.ForbidUserNamespaces()
