@@ -11,6 +11,7 @@ var (
 	ErrAbsent        = errors.New("the path does not exist")
 	ErrUninspected   = errors.New("the path cannot be inspected")
 	ErrPerProcess    = errors.New("the path differs for every process")
+	ErrMoved         = errors.New("the path was renamed while the rules were applied")
 	ErrTooManyMounts = errors.New("more mounts than the kernel allows")
 )
 
@@ -18,7 +19,7 @@ var (
 type EntryError struct {
 	Entry  string // where it stands and how it is written, for example `filesystem.denyRead.0 ("a*")`
 	Path   string // the absolute path it leads to
-	Reason error  // ErrPattern, ErrAbsent, ErrUninspected or ErrPerProcess
+	Reason error  // ErrPattern, ErrAbsent, ErrUninspected, ErrPerProcess or ErrMoved
 	Advice string // what to do about it
 	Err    error  // the system's error behind the reason, or nil
 }
