@@ -31,10 +31,14 @@ have() {
     esac
 }
 
-missing=
-for pair in $needed; do
-    have "${pair%%:*}" || missing="$missing ${pair#*:}"
-done
+# look lists in $missing the packages of what is not there.
+look() {
+    missing=
+    for pair in $needed; do
+        have "${pair%%:*}" || missing="$missing ${pair#*:}"
+    done
+}
+look
 
 if [ "$(id -u)" -ne 0 ]; then
     [ -z "$missing" ] || echo "skipped: installing$missing (only root can; the tests that need them will say so)"
@@ -49,8 +53,12 @@ if [ -n "$missing" ]; then
     }
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
+    # Some packages of nodejs bring npm and conflict with a package of that name, so npm is installed last, if at all.
     # shellcheck disable=SC2086 # A list of package names, meant to be split.
-    apt-get install -y -qq --no-install-recommends $missing
+    apt-get install -y -qq --no-install-recommends $(printf '%s\n' $missing | grep -vx npm)
+    look
+    # shellcheck disable=SC2086
+    [ -z "$missing" ] || apt-get install -y -qq --no-install-recommends $missing
 fi
 
 id -u "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash --comment 'tests of srt' "$user"
