@@ -42,17 +42,20 @@ func typeBits(t fs.FileMode) uint32 {
 
 // attach appends one step of the plan.
 func (c *compiler) attach(s Step) {
+	defer func() { c.attached[s.Path] = s.Kind }()
 	switch s.Kind {
 	case Writable:
 		place := c.place[s.Path]
 		if c.covered(s.Path) {
 			c.p.Close(place)
+			delete(c.place, s.Path)
 			place = c.placeOf(s)
 		}
-		c.put(s.Path, c.clone[s.Path], place)
+		c.mountOn(s.Path, c.clone[s.Path], place)
+		c.p.Close(c.clone[s.Path])
 	case ReadOnly:
 		fd := c.placeOf(s)
-		tree := c.copyTree(s.Path, fd)
+		tree := c.sourceOf(s, fd)
 		c.quiet(s.Path, tree, attrReadOnly)
 		c.put(s.Path, tree, fd)
 	case HideDir:

@@ -35,14 +35,15 @@ type compiler struct {
 	plan *Plan
 	opts CompileOptions
 
-	statx ns.Arg // one struct statx, used again and again
-	yard  ns.Slot
-	mask  ns.Slot
-	empty ns.Slot
-	proc  ns.Slot
-	clone map[string]ns.Slot // sources opened from the untouched tree, by the step's Path
-	place map[string]ns.Slot // their own places, for write roots
-	hide  map[string]int     // number of the in-memory directory, by path
+	statx    ns.Arg // one struct statx, used again and again
+	yard     ns.Slot
+	mask     ns.Slot
+	empty    ns.Slot
+	proc     ns.Slot
+	clone    map[string]ns.Slot // sources opened from the untouched tree, by the step's Path
+	place    map[string]ns.Slot // their own places, for write roots; they lead beneath the copies
+	attached map[string]Kind    // the steps done so far, by path
+	hide     map[string]int     // number of the in-memory directory, by path
 
 	devices [len(devNodes)]ns.Slot
 }
@@ -68,7 +69,7 @@ func (pl *Plan) Compile(p *ns.Program, opts CompileOptions) error {
 	if opts.LandlockABI < MinLandlockABI {
 		return fmt.Errorf("fsview: Landlock ABI %d, at least %d is needed", opts.LandlockABI, MinLandlockABI)
 	}
-	c := &compiler{p: p, plan: pl, opts: opts, clone: map[string]ns.Slot{}, place: map[string]ns.Slot{}, hide: map[string]int{}}
+	c := &compiler{p: p, plan: pl, opts: opts, clone: map[string]ns.Slot{}, place: map[string]ns.Slot{}, attached: map[string]Kind{}, hide: map[string]int{}}
 	c.statx, _ = p.Buffer(int(sizeofStatx))
 	c.setAttr("stop mount propagation", "/", ns.Int(unix.AT_FDCWD), "/", unix.AT_RECURSIVE, unix.MountAttr{Propagation: unix.MS_PRIVATE})
 	c.proc = c.newFilesystem("proc", "/proc", nil, attrQuiet|unix.MOUNT_ATTR_NOEXEC)
@@ -152,10 +153,15 @@ func (c *compiler) quiet(path string, tree ns.Slot, attr uint64) {
 
 // put attaches a detached mount to a place and closes both.
 func (c *compiler) put(path string, tree, place ns.Slot) {
-	c.p.Call("mount on", path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), place.Arg(), c.p.Str(""),
-		ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
+	c.mountOn(path, tree, place)
 	c.p.Close(tree)
 	c.p.Close(place)
+}
+
+// mountOn attaches a detached mount to a place.
+func (c *compiler) mountOn(path string, tree, place ns.Slot) {
+	c.p.Call("mount on", path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), place.Arg(), c.p.Str(""),
+		ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 }
 
 // openSources opens and copies, from the untouched tree, everything that later steps cover: write roots, which are
