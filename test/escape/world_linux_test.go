@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // world is the scene of one attack, all of it owned by the attacker's account, so that nothing but srt holds the
