@@ -70,20 +70,20 @@ type SystemMount struct{ Kind, Path, Why string }
 // SystemMounts lists the private /dev and /proc and the protected kernel paths, in the order they are put in place.
 func SystemMounts() []SystemMount {
 	list := []SystemMount{
-		{"Private", "/dev", "own devices null, zero, full, random, urandom, tty (FS-47)"},
-		{"Private", "/dev/pts", "own terminals (FS-47)"},
-		{"Private", "/dev/shm", "in memory, bounded (FS-47)"},
-		{"Private", "/proc", "of the sandbox's own pid namespace (FS-47)"},
+		{"private", "/dev", "own devices null, zero, full, random, urandom, tty (FS-47)"},
+		{"private", "/dev/pts", "own terminals (FS-47)"},
+		{"private", "/dev/shm", "in memory, bounded (FS-47)"},
+		{"private", "/proc", "of the sandbox's own pid namespace (FS-47)"},
 	}
 	for _, k := range kernelPaths {
-		kind := "ReadOnly"
+		kind := ReadOnly.String()
 		if k.how == hidden {
-			kind = "HideFile"
+			kind = HideFile.String()
 			if k.dir {
-				kind = "EmptyDir"
+				kind = EmptyDir.String()
 			}
 		}
-		list = append(list, SystemMount{kind, k.path, "kernel state (design section 4)"})
+		list = append(list, SystemMount{kind, k.path, "kernel state, which user id 0 could read or change"})
 	}
-	return append(list, SystemMount{"ReadOnly", "/sys", "kernel state (FS-47)"})
+	return append(list, SystemMount{ReadOnly.String(), "/sys", "kernel state (FS-47)"})
 }

@@ -32,6 +32,9 @@ func (c *Cmd) explain() (*Explanation, error) {
 	}
 	for _, m := range fsview.SystemMounts() {
 		e.Mounts = append(e.Mounts, PlannedMount{Kind: m.Kind, Path: m.Path, Why: m.Why})
+		if m.Path == "/proc" {
+			e.Mounts = append(e.Mounts, l.plannedProcEntries()...)
+		}
 	}
 	e.Mounts = append(e.Mounts, late...)
 	if !l.cfg.AllowNestedUserNamespaces {
@@ -52,4 +55,13 @@ func (c *Cmd) explain() (*Explanation, error) {
 		e.Network.Proxies = append(e.Network.Proxies, fmt.Sprintf("localhost:%d", port))
 	}
 	return e, nil
+}
+
+// plannedProcEntries are the read-only mounts that root's /proc has.
+func (l *launch) plannedProcEntries() (list []PlannedMount) {
+	for _, name := range l.host.procEntries {
+		list = append(list, PlannedMount{Kind: fsview.ReadOnly.String(), Path: "/proc/" + name,
+			Why: "not of a process: shared with the host's /proc"})
+	}
+	return list
 }
