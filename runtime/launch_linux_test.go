@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/srt-sandbox/srt/runtime/config"
 )
 
 func TestCandidates_CLI1(t *testing.T) {
@@ -86,5 +88,17 @@ func TestChooseTempDir_CLI52(t *testing.T) {
 	}
 	if !filepath.IsAbs(got.path) {
 		t.Errorf("%q is not absolute", got.path)
+	}
+}
+
+func TestDeniedVariables(t *testing.T) {
+	cfg := config.Default()
+	if got := deniedVariables(cfg); got != nil {
+		t.Errorf("%v", got)
+	}
+	cfg.Credentials = &config.Credentials{EnvVars: []config.EnvCredential{
+		{Name: "A", Credential: config.Credential{Mode: config.ModeDeny}}, {Name: "B", Credential: config.Credential{Mode: config.ModeMask}}}}
+	if got := deniedVariables(cfg); len(got) != 1 || got[0] != "A" {
+		t.Errorf("%v", got)
 	}
 }

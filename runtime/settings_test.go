@@ -57,15 +57,3 @@ func TestNewChecksFirst_LIB2_LIB17(t *testing.T) {
 		t.Errorf("an ended context: %v", err)
 	}
 }
-
-func TestDeniedVariables(t *testing.T) {
-	cfg := config.Default()
-	if got := deniedVariables(cfg); got != nil {
-		t.Errorf("%v", got)
-	}
-	cfg.Credentials = &config.Credentials{EnvVars: []config.EnvCredential{
-		{Name: "A", Credential: config.Credential{Mode: config.ModeDeny}}, {Name: "B", Credential: config.Credential{Mode: config.ModeMask}}}}
-	if got := deniedVariables(cfg); len(got) != 1 || got[0] != "A" {
-		t.Errorf("%v", got)
-	}
-}
