@@ -63,8 +63,8 @@ const (
 )
 
 // Compile appends the steps that give a process the plan's view of the file system: sources first, from the untouched
-// tree; then pins; then the whole tree read-only; then the plan's steps in order; then /dev, /proc and /sys. The caller
-// has appended ns.Program.AwaitGo before: files made here need mapped ids.
+// tree; then pins; then the whole tree read-only; then the plan's steps in order; then /dev, /proc and /sys. Files made
+// here need mapped ids, which a program always finds (ns.Prepared.Start).
 func (pl *Plan) Compile(p *ns.Program, opts CompileOptions) error {
 	if opts.LandlockABI < MinLandlockABI {
 		return fmt.Errorf("fsview: Landlock ABI %d, at least %d is needed", opts.LandlockABI, MinLandlockABI)
