@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -64,19 +65,19 @@ func (p *linuxProcess) begin() error {
 	}
 	timing := p.cmd.sandbox.opts.timing
 	timing("identities read")
-	program, err := ns.NewProgram()
-	if err != nil {
-		return err
-	}
-	namespaces := ns.Full
-	if !h.cgroupNS {
-		namespaces &^= syscall.CLONE_NEWCGROUP
-	}
 	abi, err := landlockABI()
 	if err != nil {
 		return err
 	}
 	p.session = chooseSession(p.files[0], p.files[1], abi)
+	namespaces := ns.Full
+	if !h.cgroupNS {
+		namespaces &^= syscall.CLONE_NEWCGROUP
+	}
+	program, err := ns.NewProgram()
+	if err != nil {
+		return err
+	}
 	made := make(chan preparedProcess, 1)
 	go func() {
 		prepared, err := ns.Prepare(&ns.Config{
@@ -88,6 +89,9 @@ func (p *linuxProcess) begin() error {
 	}()
 	planErr := p.plan(h, program)
 	process := <-made
+	if planErr == nil && p.cmd.ctx.Err() != nil {
+		planErr = context.Cause(p.cmd.ctx) // asked as late as the command can still be kept from existing (CLI-14, LIB-17)
+	}
 	switch {
 	case process.err != nil:
 		return errors.Join(planErr, process.err, program.Release())

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -82,7 +83,7 @@ func surroundings(dir string, env []string) (cwd, home string, err error) {
 	if !filepath.IsAbs(cwd) {
 		return "", "", fmt.Errorf("the working directory %q is not an absolute path", cwd)
 	}
-	for _, e := range env {
+	for _, e := range slices.Backward(env) { // of repeated variables the command sees the last (policy.Environ)
 		if v, ok := strings.CutPrefix(e, "HOME="); ok {
 			home = v
 			if home != "" && !filepath.IsAbs(home) {

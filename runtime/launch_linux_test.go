@@ -1,6 +1,9 @@
 package runtime
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +44,7 @@ func TestSurroundings_CLI50_FS5(t *testing.T) {
 	}{
 		{"/w", []string{"HOME=/h"}, "/h", true},
 		{"/w", []string{"HOME="}, "", true},
+		{"/w", []string{"HOME=/first", "HOME=/last"}, "/last", true},
 		{"/w", []string{"HOME=relative"}, "", false},
 		{"relative", []string{"HOME=/h"}, "", false},
 	} {
@@ -100,5 +104,36 @@ func TestDeniedVariables(t *testing.T) {
 		{Name: "A", Credential: config.Credential{Mode: config.ModeDeny}}, {Name: "B", Credential: config.Credential{Mode: config.ModeMask}}}}
 	if got := deniedVariables(cfg); len(got) != 1 || got[0] != "A" {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestEndedContextNeverLaunches_LIB17: an end that comes while the launch is being made keeps the command from existing.
+func TestEndedContextNeverLaunches_LIB17(t *testing.T) {
+	cause := errors.New("not any more")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	// The option is called from inside the launch: the command is past the check that Start begins with.
+	s, err := New(context.Background(), config.Default(), WithTiming(func(phase string) {
+		if phase == "files planned" {
+			cancel(cause)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := s.Command(ctx, "/bin/sh", "-c", "echo ran")
+	cmd.Stdout, cmd.Dir = w, t.TempDir()
+	err = cmd.Start()
+	w.Close()
+	if !errors.Is(err, cause) {
+		t.Errorf("%v, want the cause of the context", err)
+	}
+	if out, err := io.ReadAll(r); err != nil || len(out) != 0 {
+		t.Errorf("the command ran: %q, %v", out, err)
 	}
 }

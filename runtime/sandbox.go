@@ -81,8 +81,8 @@ func WithOwnFiles(paths ...string) Option {
 	return func(o *options) { o.ownFiles = append(o.ownFiles, paths...) }
 }
 
-// WithTiming calls f when a phase of a start is done: X
-// made", "program done". f must be safe for concurrent use.
+// WithTiming calls f with the name of each phase of a launch when it is done: "identities read", "files planned",
+// "namespaces made" and so on. f must be safe for concurrent use.
 func WithTiming(f func(phase string)) Option {
 	return func(o *options) {
 		if f != nil {
