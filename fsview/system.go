@@ -2,7 +2,7 @@
 
 package fsview
 
-// A sandbox's /dev, /proc and /sys are the same whatever the settings say (FS-47, design section 4). The tables here are
+// A sandbox's /dev, /proc and /sys are the same whatever the settings say (FS-47, docs/architecture.md). The tables here are
 // all there is to them.
 
 // devNode is a device that is passed through from the host's /dev. The number is proven before it is used: a container

@@ -14,7 +14,7 @@ type Namespaces uintptr
 const Full = Namespaces(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP)
 
-// Session says what the command is to its terminal (CLI-10, design section 5).
+// Session says what the command is to its terminal (CLI-10, docs/architecture.md).
 type Session uint8
 
 const (

@@ -25,7 +25,7 @@ type linuxProcess struct {
 	once      sync.Once
 }
 
-// start launches the command (design section 2).
+// start launches the command (docs/architecture.md).
 func (c *Cmd) start() (process, error) {
 	p := &linuxProcess{cmd: c}
 	var err error

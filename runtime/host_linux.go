@@ -79,7 +79,7 @@ func (h *host) readSystem() error {
 }
 
 // chooseMaps decides the identities of the user namespace: every id for root, who may map them, else the caller's own
-// (design section 4, FS-48).
+// (docs/architecture.md, FS-48).
 func (h *host) chooseMaps() error {
 	h.mapsAll = h.uid == 0 && mayMapIDs()
 	if !h.mapsAll {

@@ -195,7 +195,8 @@ func (l *launch) chooseFilters() {
 	}
 }
 
-// write writes the launch program: what pid 1 does before the command exists. The order is that of design section 2.
+// write writes the launch program: what pid 1 does before the command exists. The order is that of
+// docs/architecture.md.
 func (l *launch) write(p *ns.Program) error {
 	umask := p.ClearUmask()
 	p.LoopbackUp()

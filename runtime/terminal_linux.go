@@ -11,7 +11,7 @@ import (
 	"github.com/srt-sandbox/srt/ns"
 )
 
-// chooseSession gives the command its place on the terminal (design section 5). With a terminal as standard input and
+// chooseSession gives the command its place on the terminal (docs/architecture.md). With a terminal as standard input and
 // output it is a foreground process group of its own, so that shells have job control; in a pipeline it stays in the
 // caller's group, so that the pipeline's other ends are not stopped for using the terminal.
 //

@@ -174,7 +174,7 @@ func TestNested_SrtInsideSrt(t *testing.T) {
 			if r.status == 0 {
 				r.prints("ok\nEROFS")
 			} else {
-				// Where the inner one cannot be made, nothing runs and a sentence says why (design section 3).
+				// Where the inner one cannot be made, nothing runs and a sentence says why (docs/architecture.md).
 				r.exits(1).prints("").says("Error: ")
 				b.absent("in")
 			}

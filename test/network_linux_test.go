@@ -262,7 +262,7 @@ func TestNet_case31_32_CallsThatLeadAround(t *testing.T) {
 		b.check(cfg{top: object{"allowNestedUserNamespaces": true}}, "socket 1 1: EPERM", "iouring: EPERM")
 		nested := cfg{top: object{"allowNestedUserNamespaces": true}}
 		if b.who.root() {
-			// Mapping root's own id takes CAP_SETFCAP since Linux 5.12, which root does not keep (design section 4).
+			// Mapping root's own id takes CAP_SETFCAP since Linux 5.12, which root does not keep (docs/architecture.md).
 			b.run(nested, "unshare", "-U", "true").ok()
 		} else {
 			b.run(nested, "unshare", "-Ur", "true").ok()

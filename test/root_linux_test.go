@@ -102,7 +102,7 @@ func TestFS_44_PrivilegesInside(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		kept := "0000000000000000"
 		if b.who.root() {
-			// CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE (design section 4).
+			// CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE (docs/architecture.md).
 			kept = "00000000000004fb"
 		}
 		want := []string{"CapInh:\t0000000000000000", "CapPrm:\t" + kept, "CapEff:\t" + kept, "CapBnd:\t" + kept, "CapAmb:\t0000000000000000",
@@ -113,7 +113,7 @@ func TestFS_44_PrivilegesInside(t *testing.T) {
 				t.Errorf("want %q; %v", line, r)
 			}
 		}
-		// Pid 1 gives up the rest once it has started the command (design section 2), which may be a moment later.
+		// Pid 1 gives up the rest once it has started the command (docs/architecture.md), which may be a moment later.
 		b.sh(cfg{}, "until grep -q '^CapEff:.0000000000000000' /proc/1/status; do :; done; grep -E '^(CapPrm|CapInh|CapAmb)' /proc/1/status").ok().
 			prints("CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapAmb:\t0000000000000000")
 		b.run(cfg{}, "cat", "/proc/sys/user/max_user_namespaces").ok().prints("0")

@@ -28,7 +28,7 @@ var forwardedSignals = []forwarded{
 	{signal: syscall.SIGQUIT, name: "SIGQUIT", escalates: true, keyboard: true},
 }
 
-// status is the exit status of a run that this signal ended (design: 128+n, for SIGINT and SIGTERM too).
+// status is the exit status of a run that this signal ended (docs/cli.md: 128+n, for SIGINT and SIGTERM too).
 func (f forwarded) status() int { return 128 + int(f.signal) }
 
 // catchSignals starts to catch the forwarded signals and returns where they arrive, and how to stop. A signal that was
