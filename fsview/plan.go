@@ -67,6 +67,33 @@ type WritableRule struct {
 	Dir  bool
 }
 
+// Absent is a name that does not exist when the plan is made, and a deny of it. No mount can stand for it, so it is
+// judged when a command makes or opens something (Guard).
+type Absent struct {
+	// Path is the denied location, absolute: Dir, Name, and the names that are missing beneath that.
+	Path string
+	// Dir is the deepest directory of Path that exists, a location, and ID what it is. A pin keeps it, and what leads to
+	// it from the write root, in place.
+	Dir  string
+	ID   Identity
+	Name string // the first missing name: whoever makes it could go on to make Path
+	Fold bool   // Name stands for itself in any letter case (FS-38)
+	// Write says that Name must not be created in Dir by any call (FS-30).
+	Write bool
+	// Read says that whatever comes to lie at or beneath Path must not be opened (FS-10). Hard: no list lifts it.
+	Read, Hard bool
+	Why        string // as in Step
+}
+
+// Pattern is a deny pattern, which also holds for names that come to exist later (FS-55).
+type Pattern struct {
+	Text string // absolute, the grammar of FS-13 and FS-14
+	// Write says that a match must not be created, Read that a match and what lies beneath must not be opened. Hard: no
+	// list lifts it (FS-57).
+	Write, Read, Hard bool
+	Why               string // as in Step
+}
+
 // Plan is what a sandboxed command sees of the file system. It is data: making one changes nothing.
 //
 // An executor verifies each identity in the tree before any step, clones the sources of Writable and reveal steps there,
@@ -77,10 +104,15 @@ type Plan struct {
 	RootWritable bool           // the root mount stays writable (allowWrite "/")
 	Unrestricted bool           // filesystem.disabled: no rule but the hiding of further kernel mounts (FS-56)
 	Writable     []WritableRule // for the second wall; hidden directories are not listed, they are in memory
-	Dir          string         // where the command starts, a location (FS-49)
-	WriteRoots   []string       // locations that are granted for writing, none beneath another, in path order
-	Warnings     []string       // one line each for the person
-	Notes        []string       // one line each for the debug log
+	Absent       []Absent       // denies of what does not exist, in path order
+	Patterns     []Pattern      // deny patterns, in the order of the lists
+	// AllowRead are the locations that allowRead names, existing or not: what they cover is not denied by a shallower
+	// read rule in Absent or Patterns (FS-22).
+	AllowRead  []string
+	Dir        string   // where the command starts, a location (FS-49)
+	WriteRoots []string // locations that are granted for writing, none beneath another, in path order
+	Warnings   []string // one line each for the person
+	Notes      []string // one line each for the debug log
 }
 
 // Input is everything a plan depends on but the disk. The zero value grants no write, denies no read and protects the
