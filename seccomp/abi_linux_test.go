@@ -49,7 +49,7 @@ func TestKernel_X32IsKilled_NET82(t *testing.T) {
 	}
 }
 
-// compile returns the path of a C program made from text.
+// compile returns the path of a static C program made from text: one that opens nothing before main.
 func compile(t *testing.T, name, text string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -57,7 +57,7 @@ func compile(t *testing.T, name, text string) string {
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("gcc", "-o", program, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-static", "-o", program, source).CombinedOutput(); err != nil {
 		missing(t, "gcc", err.Error()+"\n"+string(out))
 	}
 	return program

@@ -4,7 +4,7 @@
 // architecture, and a simulator with which tests compare the BPF to a plain statement of the rules.
 //
 // What does not belong here: starting processes and loading the filters (ns, whose launch program carries
-// [Filter.Program] into the child), and the choice of filters for a given settings file (runtime).
+// [Filter.Program] into the child), answering notifications (seccomp/broker), and the choice of filters for a given settings file (runtime).
 //
 // The filters are independent of each other and stack. The kernel runs every filter of a process on every system call
 // and obeys the strictest answer, so the order of loading decides nothing. Once loaded they cannot be taken off, and
@@ -14,6 +14,15 @@
 //	namespaces     unless allowNestedUserNamespaces
 //	unix           unless allowAllUnixSockets, where no broker watches connect
 //	unix-datagram  unless allowAllUnixSockets, where a broker watches connect
+//	names          while names are denied that do not exist
+//	opens          in place of names, while reads are denied that no mount can hide
+//
+// # Filters that notify
+//
+// names and opens put calls to a broker (SECCOMP_RET_USER_NOTIF, seccomp_unotify(2)): package seccomp/notify is the
+// protocol, seccomp/broker the answering. What they let pass they decide from registers alone, so that the answer to
+// such a call never depends on memory that another thread can change. The kernel takes one listener for each process:
+// a further filter that notifies is joined with these by [Stack], which gives one program for one listener.
 //
 // # How a filter is made
 //
@@ -29,7 +38,8 @@
 //
 // Since Linux 5.11 the kernel works out at load time which system call numbers a filter allows whatever their
 // arguments, and answers those from a bitmap without running the filter. So only numbers that appear in a rule with a
-// condition run the filters: ioctl, socket, socketpair, clone, unshare, ptrace. They come first in each program.
+// condition run the filters: ioctl, socket, socketpair, clone, unshare, ptrace, under names also open and openat. They
+// come first in each program.
 // libseccomp's binary tree was measured and gains nothing here. BenchmarkFilters shows the cost beside that of a filter
 // of one instruction, which is what the kernel takes for looking at all.
 package seccomp

@@ -13,3 +13,9 @@ var unixProgram string
 
 //go:embed filters/unix-datagram_arm64.bpf
 var unixDatagramProgram string
+
+//go:embed filters/names_arm64.bpf
+var namesProgram string
+
+//go:embed filters/opens_arm64.bpf
+var opensProgram string

@@ -3,4 +3,7 @@
 package seccomp
 
 // Empty: Supported returns an error.
-const baseProgram, namespacesProgram, unixProgram, unixDatagramProgram = "", "", "", ""
+const (
+	baseProgram, namespacesProgram, unixProgram, unixDatagramProgram = "", "", "", ""
+	namesProgram, opensProgram                                       = "", ""
+)

@@ -17,11 +17,14 @@ var interesting = []uint64{
 	0, 1, 2, 3, 4, 5, 10, 16, 17, 21, 29, 30, 38, 40, 41, 45, 0xfff, 0x4200, 0x4206, 0x5411, 0x5412, 0x5413, 0x541c,
 	0x5423, 0x80802, 0x80803, 0x802, 0x20000, 0x40000, 0x100000, 0x200000, 0x3d0f00, 0x10000000, 0x10020011,
 	0x1200011, 0x40000000, 0x7c020000, 0xffffffff, 1 << 32, 1<<32 | 1, 1<<32 | 40, 1<<32 | 0x5412, 1<<32 | 0x541c,
-	1<<32 | 0x10000000, 0xdead000000020000, 0xdead000000000026, 0xffffffff00000001, 0xffffffff00004206, ^uint64(0),
+	1<<32 | 0x10000000, 0x3f, 0x40, 0x80, 0x241, 0xc2, 0x8000, 0x410002, 0x210000, 1<<32 | 0x40, 0x4000000000,
+	0x50009401, 0x5000940e, 0x5000940f, 0x50009417, 0x50009418, 0x40186f04, 0x40186f05, 0x4020bc10, 0x4020bc11,
+	0x4030bc1d, 1<<32 | 0x50009401, 1<<32 | 0x40186f04,
+	0xdead000000020000, 0xdead000000000026, 0xffffffff00000001, 0xffffffff00004206, ^uint64(0),
 }
 
 // judgedByArgument lists the calls whose answer depends on arguments.
-var judgedByArgument = []numbers{callIoctl, callPtrace, callSocket, callSocketpair, callClone, callUnshare}
+var judgedByArgument = []numbers{callIoctl, callPtrace, callSocket, callSocketpair, callClone, callUnshare, callOpen, callOpenat}
 
 // walk calls visit with every number from 0 to 1000 and some beyond, and interesting arguments.
 func walk(arch string, visit func(sim.Data)) {
@@ -44,7 +47,7 @@ func walk(arch string, visit func(sim.Data)) {
 					second = interesting[(i+int(n))%len(interesting):][:1]
 				}
 				for _, b := range second {
-					// Argument 0 with 1 (socket, ioctl) and with 3 (ptrace); the others are noise.
+					// Argument 0 with 1 (socket, ioctl, open), 3 (ptrace) and 2 (openat); the others are noise.
 					d.Args = [6]uint64{a, b, ^a, b, ^b, a}
 					visit(d)
 				}
@@ -77,6 +80,8 @@ func TestFilters_CommonCallsReadNoArgument(t *testing.T) {
 		"namespaces":    {callClone, callUnshare},
 		"unix":          {callSocket, callSocketpair},
 		"unix-datagram": {callSocket, callSocketpair},
+		"names":         {callIoctl, callOpen, callOpenat},
+		"opens":         {callIoctl},
 	}
 	for filter, byArch := range parsed(t, "filters") {
 		for arch, program := range byArch {
@@ -98,7 +103,7 @@ func TestFilter_ProgramIsTheCommittedOne(t *testing.T) {
 	if err := Supported(); err != nil {
 		t.Fatalf("no filters for %s: %v", runtime.GOARCH, err)
 	}
-	for _, f := range []Filter{Base(), Namespaces(), Unix(), UnixDatagram()} {
+	for _, f := range all() {
 		p := f.Program()
 		if !bytes.Equal(p, raw(t, "filters", f.Name, runtime.GOARCH)) {
 			t.Errorf("%s: the embedded program is not the file's", f.Name)
@@ -128,6 +133,13 @@ func TestRules_CoverEveryFilterAndSayWhy(t *testing.T) {
 	}
 	if len(seen) != len(filterNames) {
 		t.Errorf("rules name %d filters, want %d", len(seen), len(filterNames))
+	}
+	for call := range askedAlways {
+		for _, filter := range []string{"names", "opens"} {
+			if !seen[filter][call] {
+				t.Errorf("no rule of %s names %s", filter, call)
+			}
+		}
 	}
 	for filter, calls := range refusedAlways {
 		for call := range calls {

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 func child(filters string) int {
 	var programs [][]byte
 	for name := range strings.SplitSeq(filters, ",") {
-		for _, f := range []Filter{Base(), Namespaces(), Unix(), UnixDatagram()} {
+		for _, f := range all() {
 			if f.Name == name {
 				programs = append(programs, f.Program())
 			}
@@ -176,6 +176,8 @@ func callsOf(filter string) []call {
 		}
 	case "unix", "unix-datagram":
 		more = unixCalls(filter)
+	case "names", "opens":
+		more = namesCalls(filter)
 	}
 	return append(calls, more...)
 }
@@ -204,6 +206,43 @@ func unixCalls(filter string) []call {
 		{"seqpacket pair", nr(callSocketpair), [6]uintptr{1, 5, 0, bad}, unix.EFAULT},
 		{"AF_INET", nr(callSocket), [6]uintptr{2, 1}, 0},
 	}
+}
+
+// namesCalls are those of names and opens, loaded without a listener: what would be asked fails with ENOSYS.
+func namesCalls(filter string) []call {
+	bad := ^uintptr(0) // no descriptor, no pointer
+	asked := func(name string, n numbers, want syscall.Errno, args ...uintptr) (list []call) {
+		if nr(n) == none {
+			return nil
+		}
+		c := call{Name: name, Number: nr(n), Want: want}
+		copy(c.Args[:], args)
+		return []call{c}
+	}
+	var calls []call
+	for name, n := range askedAlways {
+		calls = append(calls, asked(name, n, unix.ENOSYS, bad, bad, bad, bad)...)
+	}
+	plain := unix.EFAULT
+	if filter == "opens" {
+		plain = unix.ENOSYS
+	}
+	for _, flags := range []uintptr{0, 2, 0x241, 0xc2, 0x40, high | 0x40, high, 0x410002, 0x210000, 0x200040} {
+		want := plain
+		if flags&0x40 != 0 {
+			want = unix.ENOSYS
+		}
+		name := fmt.Sprintf("open with %#x", flags)
+		calls = append(calls, asked(name, callOpen, want, bad, flags)...)
+		calls = append(calls, asked(name+" at", callOpenat, want, bad, bad, flags)...)
+	}
+	for _, request := range []uintptr{0x50009401, 0x5000940e, 0x50009417, 0x50009418, 0x40186f04, 0x4020bc10, 0x4030bc1d} {
+		name := fmt.Sprintf("ioctl %#x", request)
+		calls = append(calls, asked(name, callIoctl, unix.EPERM, bad, request)...)
+		calls = append(calls, asked(name+" high", callIoctl, unix.EPERM, bad, high|request)...)
+		calls = append(calls, asked(name+" and one more", callIoctl, unix.EBADF, bad, request+0x20)...)
+	}
+	return append(calls, asked("landlock_create_ruleset", callLandlock, unix.EOPNOTSUPP, 0, 0, 1)...)
 }
 
 func TestKernel_EveryRuleGivesItsErrno_NET81_NET83(t *testing.T) {

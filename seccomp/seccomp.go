@@ -14,8 +14,10 @@ var ErrUnsupportedArch = errors.New("no system call filters for this architectur
 // Supported returns nil if this binary carries filters, else an error that wraps [ErrUnsupportedArch]. Without filters
 // no command may run (NET-84).
 func Supported() error {
-	if baseProgram == "" || namespacesProgram == "" || unixProgram == "" || unixDatagramProgram == "" {
-		return fmt.Errorf("%w: this srt is built for %s; use a build for amd64 or arm64", ErrUnsupportedArch, runtime.GOARCH)
+	for _, f := range all() {
+		if f.program == "" {
+			return fmt.Errorf("%w: this srt is built for %s; use a build for amd64 or arm64", ErrUnsupportedArch, runtime.GOARCH)
+		}
 	}
 	return nil
 }
@@ -23,16 +25,27 @@ func Supported() error {
 // Filter is one system call filter for the architecture this binary was built for. It is an immutable value, safe for
 // use by any number of goroutines. The zero value has no program and cannot be loaded.
 type Filter struct {
-	// Name is "base", "namespaces", "unix" or "unix-datagram".
+	// Name is "base", "namespaces", "unix", "unix-datagram", "names" or "opens"; Stack joins names with " + ".
 	Name string
 
-	program string
+	program  string
+	notifies bool
+}
+
+// all lists every filter, in the order of internal/rules.
+func all() [6]Filter {
+	return [6]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), Names(), Opens()}
 }
 
 // Program returns a copy of the filter: an array of struct sock_filter (seccomp(2), 8 bytes each, the machine's byte
 // order), whose length is a multiple of 8. It goes to seccomp(SECCOMP_SET_MODE_FILTER) under no_new_privs (NET-84).
 // It is empty exactly if [Supported] returns an error.
 func (f Filter) Program() []byte { return []byte(f.program) }
+
+// Notifies says whether the filter puts calls to the process that holds its listener (SECCOMP_RET_USER_NOTIF). Such a
+// filter is loaded with SECCOMP_FILTER_FLAG_NEW_LISTENER: without a listener those calls fail with ENOSYS. The kernel
+// takes one listener for each process, so all that notify are joined by [Stack] first.
+func (f Filter) Notifies() bool { return f.notifies }
 
 // Base returns the filter of every sandbox: the rules that no setting lifts.
 func Base() Filter { return Filter{Name: "base", program: baseProgram} }
@@ -49,17 +62,27 @@ func Unix() Filter { return Filter{Name: "unix", program: unixProgram} }
 // the AF_UNIX sockets that can send without one, and AF_VSOCK. Only allowAllUnixSockets lifts it.
 func UnixDatagram() Filter { return Filter{Name: "unix-datagram", program: unixDatagramProgram} }
 
+// Names returns the filter for sandboxes with denied names that do not exist (FS-30, FS-33, FS-55): it puts every call
+// that can make a name to the listener, whose holder performs it. It takes the last place in [Stack].
+func Names() Filter { return Filter{Name: "names", program: namesProgram, notifies: true} }
+
+// Opens returns the filter that takes the place of [Names] where reads are denied that no mount can hide (FS-10, FS-55):
+// beside what Names says it puts every open to the listener.
+func Opens() Filter { return Filter{Name: "opens", program: opensProgram, notifies: true} }
+
 // Rule is one line of the table that the filters are generated from, as text for people.
 type Rule struct {
 	Filter    string // name of the filter
 	Syscall   string // name of the system call, or what stands for many of them
-	Condition string // which calls the rule refuses; empty: all
-	Action    string // "EPERM", "ENOSYS", "EAFNOSUPPORT", or "SIGSYS" for the death of the process
-	Why       string // one line
+	Condition string // which calls the rule is for; empty: all
+	// Action is an errno ("EPERM", "ENOSYS", "EOPNOTSUPP", "EAFNOSUPPORT"), "SIGSYS" for the death of the process, or
+	// "notify" for a call that srt judges and performs in the command's place.
+	Action string
+	Why    string // one line
 }
 
 // Rules returns the rules of every filter, of all architectures together, in the order of the filters. Each filter
-// allows what none of its rules refuses.
+// allows what none of its rules names.
 func Rules() []Rule {
 	var out []Rule
 	for _, f := range rules.Filters() {
@@ -79,7 +102,11 @@ func Rules() []Rule {
 			if r.Only != "" {
 				text = join(text, string(r.Only)+" only")
 			}
-			out = append(out, Rule{f.Name, r.Call, text, r.Errno.String(), r.Why})
+			action := r.Errno.String()
+			if r.Notify {
+				action = "notify"
+			}
+			out = append(out, Rule{f.Name, r.Call, text, action, r.Why})
 		}
 	}
 	return out

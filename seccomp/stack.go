@@ -14,18 +14,25 @@ const (
 	maxLength   = 4096 // BPF_MAXINSNS
 )
 
-// Stack joins filters into one that answers as they would when loaded one upon the other, as long as no two of them
-// refuse the same call in different ways: what one allows is put to the next. One program is loaded in a third of the
-// time of three, and looked at once for each call that the kernel does not answer from its bitmap.
+// Stack joins filters into one: what one allows is put to the next, so the first that does not allow decides. One
+// program is loaded in a third of the time of three, and looked at once for each call that the kernel does not answer
+// from its bitmap. And it needs one listener, of which the kernel takes no second: [Filter.Notifies] holds for it if it
+// holds for any of the filters.
+//
+// Loaded one upon the other, filters are answered by the strictest: death before an errno, that before a notification
+// (seccomp(2)). So that the joint program answers likewise, the filters that notify stand last. Two of them must not
+// refuse the same call with different errnos.
 //
 // Each "return allow" but the last program's becomes a jump to the next program. The jumps of a program stay within it.
 // Filters whose joint program the kernel would not take (over 4096 instructions) are returned as they are.
 func Stack(filters ...Filter) []Filter {
 	total := 0
+	notifies := false
 	var names []string
 	for _, f := range filters {
 		total += len(f.program)
 		names = append(names, f.Name)
+		notifies = notifies || f.notifies
 	}
 	if len(filters) < 2 || total > maxLength*insnSize {
 		return filters
@@ -46,5 +53,5 @@ func Stack(filters ...Filter) []Filter {
 			}
 		}
 	}
-	return []Filter{{Name: strings.Join(names, " + "), program: string(joined)}}
+	return []Filter{{Name: strings.Join(names, " + "), program: string(joined), notifies: notifies}}
 }

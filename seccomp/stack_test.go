@@ -1,19 +1,21 @@
 package seccomp
 
 import (
+	"encoding/binary"
 	"runtime"
 	"testing"
 
 	"github.com/srt-sandbox/srt/seccomp/internal/sim"
 )
 
-// TestStack compares the joint program with the programs one by one: the first that does not allow decides.
+// TestStack compares the joint program with what the kernel makes of the programs loaded one upon the other.
 func TestStack(t *testing.T) {
 	if Supported() != nil {
 		t.Skipf("no filters for %s", runtime.GOARCH)
 	}
 	for _, set := range [][]Filter{
 		{Base(), Namespaces(), Unix()}, {Base(), Unix()}, {Base(), Namespaces()}, {Base(), Namespaces(), UnixDatagram()},
+		{Base(), Namespaces(), UnixDatagram(), Names()}, {Base(), Names()}, {Base(), Namespaces(), Unix(), Opens()},
 	} {
 		joined := Stack(set...)
 		if len(joined) != 1 {
@@ -27,12 +29,9 @@ func TestStack(t *testing.T) {
 			}
 			refused := 0
 			walk(runtime.GOARCH, func(d sim.Data) {
-				want := uint32(actionAllow)
-				for _, p := range parts {
-					if want = p.Run(d).Action; want != actionAllow {
-						refused++
-						break
-					}
+				want := strictest(parts, d)
+				if want != actionAllow {
+					refused++
 				}
 				if got := whole.Run(d).Action; got != want {
 					t.Fatalf("%+v: %#x, want %#x", d, got, want)
@@ -42,6 +41,53 @@ func TestStack(t *testing.T) {
 				t.Error("no call was refused: the walk shows nothing")
 			}
 		})
+	}
+}
+
+// strictest is the kernel's choice among several filters' answers: the smallest, as signed numbers (seccomp_run_filters
+// in kernel/seccomp.c; seccomp(2) gives the order).
+func strictest(parts []sim.Program, d sim.Data) uint32 {
+	answer := uint32(actionAllow)
+	for _, p := range parts {
+		if got := p.Run(d).Action; int32(got) < int32(answer) {
+			answer = got
+		}
+	}
+	return answer
+}
+
+// A refusal goes before a notification (seccomp(2)): where both apply, no listener is asked.
+func TestStack_RefusesBeforeItNotifies(t *testing.T) {
+	ret := func(answer uint32) string {
+		return "\x06\x00\x00\x00" + string(binary.NativeEndian.AppendUint32(nil, answer))
+	}
+	refuse := Filter{Name: "refuse", program: ret(errnoBit | 1)}
+	notify := Filter{Name: "notify", program: ret(userNotif), notifies: true}
+	joined := Stack(refuse, notify)
+	if got := mustParse(t, joined[0]).Run(sim.Data{}).Action; got != errnoBit|1 {
+		t.Errorf("%#x, want EPERM", got)
+	}
+	parts := []sim.Program{mustParse(t, refuse), mustParse(t, notify)}
+	if got := strictest(parts, sim.Data{}); got != errnoBit|1 {
+		t.Errorf("the kernel's order gives %#x, want EPERM", got)
+	}
+}
+
+// One program has one listener, whichever of its parts asks for it.
+func TestStack_NotifiesIfAPartDoes(t *testing.T) {
+	for _, c := range []struct {
+		set  []Filter
+		want bool
+	}{
+		{[]Filter{Base(), Namespaces(), Unix()}, false},
+		{[]Filter{Base(), Names()}, true},
+		{[]Filter{Base(), UnixDatagram(), Opens()}, true},
+		{[]Filter{Names()}, true},
+	} {
+		got := Stack(c.set...)
+		if len(got) != 1 || got[0].Notifies() != c.want {
+			t.Errorf("%v: %d programs, notifies %t; want one, %t", c.set, len(got), got[0].Notifies(), c.want)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	killProcess = 0x80000000
 	allow       = 0x7fff0000
 	errnoBit    = 0x00050000
+	userNotif   = 0x7fc00000
 
 	archX86    = 0x40000003
 	archX86_64 = 0xc000003e
@@ -26,7 +27,7 @@ const (
 )
 
 var (
-	filterNames = []string{"base", "namespaces", "unix", "unix-datagram"}
+	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "names", "opens"}
 	archNames   = []string{"amd64", "arm64"}
 	archTokens  = map[string]uint32{"amd64": archX86_64, "arm64": archARM64}
 )
@@ -61,7 +62,18 @@ var refusedAlways = map[string]map[string]numbers{
 	},
 }
 
+// askedAlways lists the calls that names and opens put to the listener whatever their arguments.
+var askedAlways = map[string]numbers{
+	"creat": {85, none}, "openat2": {437, 437}, "mkdir": {83, none}, "mkdirat": {258, 34},
+	"mknod": {133, none}, "mknodat": {259, 33}, "symlink": {88, none}, "symlinkat": {266, 36},
+	"link": {86, none}, "linkat": {265, 37}, "rename": {82, none}, "renameat": {264, 38}, "renameat2": {316, 276},
+	"bind": {49, 200},
+}
+
 var (
+	callOpen       = numbers{2, none}
+	callOpenat     = numbers{257, 56}
+	callLandlock   = numbers{444, 444}
 	callIoctl      = numbers{16, 29}
 	callPtrace     = numbers{101, 117}
 	callSocket     = numbers{41, 198}
@@ -89,6 +101,8 @@ func want(filter, arch string, d sim.Data) uint32 {
 		return wantBase(arch, d)
 	case "namespaces":
 		return wantNamespaces(arch, d)
+	case "names", "opens":
+		return wantNames(filter, arch, d)
 	default:
 		return wantUnix(filter, arch, d)
 	}
@@ -161,6 +175,29 @@ func wantUnix(filter, arch string, d sim.Data) uint32 {
 		}
 	case callSocketpair.on(arch):
 		if family == 1 && datagram {
+			return errnoBit | 1
+		}
+	}
+	return allow
+}
+
+func wantNames(filter, arch string, d sim.Data) uint32 {
+	const creat = 0x40
+	for _, n := range askedAlways {
+		if n.on(arch) != none && d.Number == n.on(arch) {
+			return userNotif
+		}
+	}
+	switch n := d.Number; {
+	case n == callOpenat.on(arch) && (filter == "opens" || d.Args[2]&creat != 0):
+		return userNotif
+	case arch == "amd64" && n == callOpen.on(arch) && (filter == "opens" || d.Args[1]&creat != 0):
+		return userNotif
+	case n == callLandlock.on(arch):
+		return errnoBit | 95
+	case n == callIoctl.on(arch):
+		switch uint32(d.Args[1]) {
+		case 0x50009401, 0x5000940e, 0x50009417, 0x50009418, 0x40186f04, 0x4020bc10, 0x4030bc1d:
 			return errnoBit | 1
 		}
 	}

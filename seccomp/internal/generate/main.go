@@ -37,8 +37,8 @@ func main() {
 
 func run(out string) error {
 	// The library offers what the running kernel has. The filters are for other kernels, so ask for what they need:
-	// level 3 is SECCOMP_RET_KILL_PROCESS.
-	if err := libseccomp.SetAPI(3); err != nil {
+	// level 3 is SECCOMP_RET_KILL_PROCESS, level 6 SECCOMP_RET_USER_NOTIF.
+	if err := libseccomp.SetAPI(6); err != nil {
 		return fmt.Errorf("set libseccomp's API level: %w", err)
 	}
 	for _, f := range rules.Filters() {
@@ -119,6 +119,9 @@ func addRule(filter *libseccomp.ScmpFilter, r rules.Rule) error {
 		return err
 	}
 	action := libseccomp.ActErrno.SetReturnCode(int16(r.Errno))
+	if r.Notify {
+		action = libseccomp.ActNotify
+	}
 	if len(r.When) == 0 {
 		return filter.AddRuleExact(call, action)
 	}

@@ -89,7 +89,7 @@ func prologue(f rules.Filter, a rules.Arch) ([]byte, error) {
 		{op: opJumpEqual, k: arch, jf: body},
 		{op: opLoadWord, k: offsetNumber},
 	}, p...)
-	for _, e := range []rules.Errno{rules.EPERM, rules.ENOSYS, rules.EAFNOSUPPORT} {
+	for _, e := range rules.Errnos() {
 		if answers[e] {
 			p = append(p, insn{label: e.String(), op: opReturn, k: retErrno | uint32(e)})
 		}

@@ -24,8 +24,12 @@ type Errno uint16
 const (
 	EPERM        Errno = 1
 	ENOSYS       Errno = 38
+	EOPNOTSUPP   Errno = 95
 	EAFNOSUPPORT Errno = 97
 )
+
+// Errnos lists them, ascending.
+func Errnos() []Errno { return []Errno{EPERM, ENOSYS, EOPNOTSUPP, EAFNOSUPPORT} }
 
 // String returns the symbolic name.
 func (e Errno) String() string {
@@ -34,6 +38,8 @@ func (e Errno) String() string {
 		return "EPERM"
 	case ENOSYS:
 		return "ENOSYS"
+	case EOPNOTSUPP:
+		return "EOPNOTSUPP"
 	case EAFNOSUPPORT:
 		return "EAFNOSUPPORT"
 	}
@@ -51,13 +57,17 @@ type Cond struct {
 	Value uint64
 }
 
-// Rule refuses one system call. Without When it is refused always; with When, if every condition holds.
+// Rule refuses one system call, or puts it to the listener. Without When it applies always; with When, if every
+// condition holds.
 type Rule struct {
 	Call  string // name as in section 2 of the manual
 	When  []Cond
 	Text  string // When, for people
-	Errno Errno
-	Only  Arch // the one architecture that has the call; empty: all
+	Errno Errno  // the answer; 0 with Notify
+	// Notify asks the process that holds the filter's listener (SECCOMP_RET_USER_NOTIF) in place of an errno. Where
+	// there is no listener the kernel answers ENOSYS.
+	Notify bool
+	Only   Arch // the one architecture that has the call; empty: all
 	// Number is the system call's number, on every architecture, if libseccomp 2.5.4 does not know its name; else 0.
 	Number uint32
 	Why    string
@@ -99,7 +109,17 @@ type Filter struct {
 	RefuseUnknown bool
 }
 
+// Notifies says whether any rule of f needs a listener.
+func (f Filter) Notifies() bool {
+	for _, r := range f.Rules {
+		if r.Notify {
+			return true
+		}
+	}
+	return false
+}
+
 // Filters lists every filter in the order of generation and of [github.com/srt-sandbox/srt/seccomp.Rules].
 func Filters() []Filter {
-	return []Filter{base, namespaces, unix(), unixDatagram()}
+	return []Filter{base, namespaces, unix(), unixDatagram(), names(), opens()}
 }

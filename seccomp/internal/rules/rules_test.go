@@ -19,12 +19,38 @@ func TestFilters_AreWellFormed(t *testing.T) {
 					t.Errorf("%s, %s: condition %+v can never hold", f.Name, r.Call, c)
 				}
 			}
-			if r.Errno.String() == "unnamed errno" {
-				t.Errorf("%s, %s: errno %d has no name", f.Name, r.Call, r.Errno)
+			if r.Notify != (r.Errno == 0) {
+				t.Errorf("%s, %s: answers %v and asks the listener: %t; want one of them", f.Name, r.Call, r.Errno, r.Notify)
+			}
+			if !r.Notify && !slices.Contains(Errnos(), r.Errno) {
+				t.Errorf("%s, %s: errno %d is in no list", f.Name, r.Call, r.Errno)
+			}
+			if r.Notify && r.Number != 0 {
+				t.Errorf("%s, %s: a rule by number cannot ask the listener", f.Name, r.Call)
 			}
 		}
 		if f.NotIn != nil && !slices.IsSorted(f.NotIn.Accept) {
 			t.Errorf("%s: accepted values are not ascending", f.Name)
+		}
+	}
+}
+
+func TestErrnos_AscendAndHaveNames(t *testing.T) {
+	if !slices.IsSorted(Errnos()) {
+		t.Errorf("%v is not ascending", Errnos())
+	}
+	for _, e := range Errnos() {
+		if e.String() == Errno(0).String() {
+			t.Errorf("errno %d has no name", e)
+		}
+	}
+}
+
+// The filters that a sandbox without absent denies loads must not need a listener.
+func TestFilters_OnlyTheBrokersAskAListener(t *testing.T) {
+	for _, f := range Filters() {
+		if want := f.Name == "names" || f.Name == "opens"; f.Notifies() != want {
+			t.Errorf("%s: Notifies is %t, want %t", f.Name, f.Notifies(), want)
 		}
 	}
 }

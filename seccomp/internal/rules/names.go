@@ -1,0 +1,98 @@
+package rules
+
+const (
+	oCreat = 0x40 // O_CREAT, the same on both architectures (asm-generic/fcntl.h)
+
+	// Requests of ioctl that make a name (linux/btrfs.h; fs/ocfs2/ocfs2_ioctl.h; fs/bcachefs/bcachefs_ioctl.h).
+	btrfsSnapCreate       = 0x50009401
+	btrfsSubvolCreate     = 0x5000940e
+	btrfsSnapCreateV2     = 0x50009417
+	btrfsSubvolCreateV2   = 0x50009418
+	ocfs2Reflink          = 0x40186f04
+	bcachefsSubvolCreate  = 0x4020bc10
+	bcachefsSubvolCreate2 = 0x4030bc1d
+)
+
+// names is for sandboxes with denied names that do not exist (FS-30, FS-33, FS-55): every call that can make a name
+// asks the broker, which performs it. What only looks like it does not: O_TMPFILE makes no name before linkat does.
+//
+// The rest is refused because the broker cannot stand in for it. ioctl: the names are in memory, in a file system's own
+// form. landlock_create_ruleset: a layer that the command puts on itself would not bind the calls that the broker
+// performs for it, so the command is told what a kernel with Landlock switched off says (landlock_create_ruleset(2)),
+// and programs do without.
+func names() Filter {
+	const why = "makes a name, which the policy may deny"
+	creat := []Cond{{1, oCreat, oCreat}}
+	creatAt := []Cond{{2, oCreat, oCreat}}
+	return Filter{Name: "names", Rules: join(
+		[]Rule{
+			{Call: "openat", When: creatAt, Text: "flags & O_CREAT", Notify: true, Why: why},
+			{Call: "open", When: creat, Text: "flags & O_CREAT", Notify: true, Only: AMD64, Why: why},
+		},
+		makers(), unjudged(),
+	)}
+}
+
+// opens is for sandboxes with denied reads of names that do not exist, or that appear later (FS-10, FS-55): beside what
+// names says, every open asks the broker.
+func opens() Filter {
+	const why = "opens a file, which the policy may hide"
+	return Filter{Name: "opens", Rules: join(
+		[]Rule{
+			{Call: "openat", Notify: true, Why: why},
+			{Call: "open", Notify: true, Only: AMD64, Why: why},
+		},
+		makers(), unjudged(),
+	)}
+}
+
+// makers asks about every call that always makes a name, or whose flags are in memory.
+func makers() []Rule {
+	const why = "makes a name, which the policy may deny"
+	const moves = "gives an object a name, which the policy may deny"
+	return []Rule{
+		{Call: "openat2", Notify: true, Why: "its flags are in memory, where no filter can read them"},
+		{Call: "creat", Notify: true, Only: AMD64, Why: why},
+		{Call: "mkdir", Notify: true, Only: AMD64, Why: why},
+		{Call: "mkdirat", Notify: true, Why: why},
+		{Call: "mknod", Notify: true, Only: AMD64, Why: why},
+		{Call: "mknodat", Notify: true, Why: why},
+		{Call: "symlink", Notify: true, Only: AMD64, Why: why},
+		{Call: "symlinkat", Notify: true, Why: why},
+		{Call: "link", Notify: true, Only: AMD64, Why: moves},
+		{Call: "linkat", Notify: true, Why: moves},
+		{Call: "rename", Notify: true, Only: AMD64, Why: moves},
+		{Call: "renameat", Notify: true, Why: moves},
+		{Call: "renameat2", Notify: true, Why: moves},
+		{Call: "bind", Notify: true, Why: "an AF_UNIX socket's address is a name"},
+	}
+}
+
+// unjudged refuses what makes a name, or a boundary, that the broker cannot see.
+func unjudged() []Rule {
+	rules := []Rule{{Call: "landlock_create_ruleset", Errno: EOPNOTSUPP,
+		Why: "a layer of the command's own would not bind what the broker performs for it"}}
+	for _, r := range []struct {
+		value uint64
+		name  string
+	}{
+		{btrfsSnapCreate, "BTRFS_IOC_SNAP_CREATE"},
+		{btrfsSubvolCreate, "BTRFS_IOC_SUBVOL_CREATE"},
+		{btrfsSnapCreateV2, "BTRFS_IOC_SNAP_CREATE_V2"},
+		{btrfsSubvolCreateV2, "BTRFS_IOC_SUBVOL_CREATE_V2"},
+		{ocfs2Reflink, "OCFS2_IOC_REFLINK"},
+		{bcachefsSubvolCreate, "BCH_IOCTL_SUBVOLUME_CREATE"},
+		{bcachefsSubvolCreate2, "BCH_IOCTL_SUBVOLUME_CREATE_v2"},
+	} {
+		rules = append(rules, Rule{Call: "ioctl", When: []Cond{{1, low32, r.value}}, Text: "request = " + r.name,
+			Errno: EPERM, Why: "makes a name that only the file system can read"})
+	}
+	return rules
+}
+
+func join(parts ...[]Rule) (all []Rule) {
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}
