@@ -3,6 +3,8 @@ package fsview
 import (
 	"fmt"
 	"path"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // A mount of the host can show a protected object a second time at another path (CVE-2026-25724). FS-7 denies every name
@@ -41,8 +43,7 @@ func (b *builder) repeatRules() error {
 			return err
 		}
 	}
-	b.repeatAbsent()
-	return nil
+	return b.repeatAbsent()
 }
 
 // readRule is the read deny at n that is in force and is not spread, the deny of `/`; or nil.
@@ -96,27 +97,47 @@ func (b *builder) repeat(r repetition) error {
 	return nil
 }
 
-// repeatAbsent asks for a deny of what does not exist at every path at which it could be created.
-func (b *builder) repeatAbsent() {
+// repeatAbsent repeats a deny of what does not exist at every path at which it could be created.
+func (b *builder) repeatAbsent() error {
 	for _, d := range b.pending {
 		dir := d.loc.parent
-		if dir == "" {
-			dir = d.loc.ancestor
+		if d.loc.file != "" {
+			dir = path.Dir(d.loc.file)
 		}
-		if dir == "" {
+		if dir == "" || !policy.Covers(dir, d.loc.path) {
 			continue
 		}
 		for _, p := range b.mounts.wholes(dir) {
-			again := d
-			again.loc.path, again.loc.held = beneath(p, tail(dir, d.loc.path)), nil
-			if d.loc.parent != "" {
-				again.loc.parent = p
-			} else {
-				again.loc.ancestor = p
+			if err := b.repeatAbsentAt(d, dir, p); err != nil {
+				return err
 			}
-			b.pending = append(b.pending, again)
 		}
 	}
+	return nil
+}
+
+// repeatAbsentAt repeats a deny of what does not exist in dir at another path of that directory.
+func (b *builder) repeatAbsentAt(d absentDeny, dir, p string) error {
+	switch loc := b.res.resolve(p, false); {
+	case loc.blocked != nil && loc.ancestor == "/":
+		return uninspectedError(d.rule, loc)
+	case loc.blocked != nil && d.read:
+		b.node(loc.ancestor, Info{}).denyRead(d.rule) // stands for it (FS-11)
+		return nil
+	case loc.blocked != nil:
+		b.denyWriteAt(loc.ancestor, Info{}, d.rule)
+		return nil
+	case !loc.exists || !loc.info.IsDir():
+		return nil // gone since the mounts were read
+	}
+	d.loc.path, d.loc.held = beneath(p, tail(dir, d.loc.path)), nil
+	if d.loc.file != "" {
+		d.loc.file = join(p, path.Base(d.loc.file))
+	} else {
+		d.loc.parent = p
+	}
+	b.pending = append(b.pending, d)
+	return nil
 }
 
 // searchNamed protects what shows inside a write root under an innocent name, and under a protected one elsewhere, where

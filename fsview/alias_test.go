@@ -64,18 +64,6 @@ func TestBuildAliases(t *testing.T) {
 	}
 }
 
-// TestBuildAliasOfAnAbsentName: a name that cannot be created at its own path must not be so at another one (FS-30).
-func TestBuildAliasOfAnAbsentName(t *testing.T) {
-	tree := newFakeTree(t, "d /h/q/d;d /h/p/a;m /h/p/a /h/q")
-	in := input(t, "aW=. dW=~/q/d/new/file")
-	in.Mounts = tree.mounts
-	var ee *EntryError
-	if _, err := Build(tree, in); !errors.As(err, &ee) || !errors.Is(err, ErrAbsent) || ee.Path != "/h/p/a/d/new/file" {
-		t.Fatalf("Build = %v", err)
-	}
-	built(t, tree, "aW=. dW=~/q/d/new/file dW=a/d")
-}
-
 func TestMountTable(t *testing.T) {
 	root := Mount{ID: 1, Parent: 0, Dev: 1, Root: "/", Point: "/"}
 	tests := []struct {

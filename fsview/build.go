@@ -42,8 +42,8 @@ func Build(t Tree, in Input) (*Plan, error) {
 		len(rules.CredentialDeny)
 	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8)}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
-	steps := []func() error{b.readMounts, b.collect, b.spreadRoot, b.searchMandatory, b.repeatRules, b.settleLinks,
-		b.settleAbsent, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
+	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.spreadRoot, b.searchMandatory, b.repeatRules,
+		b.settleLinks, b.settleAbsent, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
 	if in.Disabled {
 		b.plan.Unrestricted = true
 		steps = []func() error{b.collectDisabled, b.emit, b.chooseDir, b.checkSize}

@@ -34,6 +34,7 @@ type fakeObject struct {
 type fakeTree struct {
 	objects map[string]*fakeObject
 	uid     int
+	missing string       // the first name that the last real did not find
 	lists   atomic.Int64 // how many directories were listed, from two goroutines
 	stats   int
 

@@ -23,8 +23,8 @@ type search struct {
 	seen  map[string]int // directories already listed, and how many levels from there; nil with a single start
 }
 
-// searchMandatory denies every existing mandatory name in and beneath the write roots, the working directory, the home
-// and the enclosing repository, to the depth of FS-38.
+// searchMandatory denies every mandatory name in the write roots, the working directory, the home and the enclosing
+// repository, and those that exist beneath them, to the depth of FS-38.
 func (b *builder) searchMandatory() error {
 	for _, n := range b.roots {
 		if name := mandatoryOnWay(n.path, b.in.AllowGitConfig); name != "" {
@@ -57,7 +57,7 @@ func (s *search) start(dir, name string) error {
 	case isFold(name, ".claude"):
 		as = claude
 	case isFold(name, ".git"):
-		if err := s.gitDir(dir, 0, false); err != nil {
+		if err := s.gitDir(dir, 0, true); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ type found struct {
 // list judges every name in dir, level directories beneath a start, and descends, also where a list forbids writing: a
 // link there may lead to where it does not. have is what was read of dir already, or nil.
 func (s *search) list(dir string, level int, as role, have *dirListing) error {
-	left := s.depth - level
+	left, every := s.depth-level, s.everyName(level, as)
 	if s.seen != nil {
 		if as == plain && level > 0 && s.seen[dir] >= left {
 			return nil
@@ -162,6 +162,7 @@ func (s *search) list(dir string, level int, as role, have *dirListing) error {
 		have = s.read(dir)
 	}
 	if have.err != nil {
+		s.denyAbsentNames(dir, every, 0) // there or not
 		return s.unlisted(dir, have.err)
 	}
 	entries := have.entries
@@ -169,8 +170,10 @@ func (s *search) list(dir string, level int, as role, have *dirListing) error {
 	defer ahead.wait()
 	var bare found
 	dirsCount := level == 0 || level <= s.depth-2 // a listed directory may lie here
+	var there present
 	for i := range entries {
 		e := &entries[i]
+		there.mark(every, e.Name)
 		if dir == "/" && (e.Name == "proc" || e.Name == "dev" || e.Name == "sys") {
 			continue
 		}
@@ -194,8 +197,20 @@ func (s *search) list(dir string, level int, as role, have *dirListing) error {
 			return err
 		}
 	}
+	s.denyAbsentNames(dir, every, there)
 	if bare.head && bare.objects && bare.refs {
-		return s.repository(dir, &bare, level)
+		return s.repository(dir, &bare, level, false)
+	}
+	return nil
+}
+
+// everyName are the names that count in a directory whether they exist or not.
+func (s *search) everyName(level int, as role) []string {
+	switch {
+	case as == claude && level <= 1: // of a start, or one itself
+		return claudeNames[:]
+	case as == plain && level == 0:
+		return startNames[:]
 	}
 	return nil
 }
@@ -217,9 +232,11 @@ func (s *search) dotted(dir string, e *DirEntry, level int, dirsCount bool) (don
 	case ".claude":
 		switch {
 		case e.Type == fs.ModeSymlink && dirsCount:
-			s.protectLinked(full, ".claude/commands", ".claude/agents")
+			s.protectLinked(full, level == 0, ".claude/commands", ".claude/agents")
 		case e.Type == fs.ModeDir && dirsCount:
 			return true, s.list(full, level+1, claude, nil)
+		case level == 0:
+			s.protect(full, ".claude/commands") // a file in the way (FS-30)
 		}
 		return true, nil
 	case ".git":
@@ -233,11 +250,11 @@ func (s *search) dotGit(full string, e *DirEntry, level int, dirsCount bool) err
 	switch {
 	case e.Type == fs.ModeSymlink:
 		if dirsCount {
-			names := []string{".git/hooks"}
-			if !s.b.in.AllowGitConfig {
-				names = append(names, ".git/config")
+			var names []string
+			for _, name := range s.repositoryNames() {
+				names = append(names, ".git/"+name)
 			}
-			s.protectLinked(full, names...)
+			s.protectLinked(full, level == 0, names...)
 			if loc := s.b.res.resolve(full, true); loc.exists && loc.info.ID.Type.IsRegular() {
 				return s.gitFile(loc.path)
 			}
@@ -248,34 +265,9 @@ func (s *search) dotGit(full string, e *DirEntry, level int, dirsCount bool) err
 	case e.Type != fs.ModeDir:
 		s.protect(full, ".git")
 	case dirsCount:
-		return s.gitDir(full, level, level > 0)
+		return s.gitDir(full, level, level == 0)
 	}
 	return nil
-}
-
-// protect denies writing to an existing name, at its location, and holds a link there.
-func (s *search) protect(full, name string) {
-	why := mandatoryRule(name)
-	loc := s.b.res.resolve(full, true)
-	s.b.hold(loc, why)
-	switch {
-	case loc.exists:
-		s.b.denyWriteAt(loc.path, loc.info, why)
-	case loc.blocked != nil:
-		s.b.denyWriteAt(loc.ancestor, Info{}, why) // FS-11
-	}
-}
-
-// protectLinked holds the link at full, and denies those of the names that exist behind it. Each name is written as
-// in FS-35, with the link's own name first.
-func (s *search) protectLinked(full string, names ...string) {
-	s.b.hold(location{held: []string{full}}, mandatoryRule(names[0]))
-	for _, name := range names {
-		p := join(full, path.Base(name))
-		if loc := s.b.res.resolve(p, true); loc.exists || loc.blocked != nil {
-			s.protect(p, name)
-		}
-	}
 }
 
 // unlisted decides what a directory that cannot be listed means (FS-39, FS-40).

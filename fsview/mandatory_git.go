@@ -26,8 +26,9 @@ func (f *found) note(e *DirEntry) {
 	}
 }
 
-// gitDir judges the content of a .git directory. A nested one counts only if it has a HEAD (FS-39).
-func (s *search) gitDir(dir string, level int, needHead bool) error {
+// gitDir judges the content of a .git directory. In that of a start every name counts (FS-37); a nested one counts only if
+// it has a HEAD (FS-39).
+func (s *search) gitDir(dir string, level int, every bool) error {
 	entries, err := again(dir, s.b.res.tree.ReadDir)
 	if err != nil {
 		return s.unlisted(dir, err)
@@ -36,15 +37,16 @@ func (s *search) gitDir(dir string, level int, needHead bool) error {
 	for i := range entries {
 		f.note(&entries[i])
 	}
-	if needHead && !f.head {
+	if !every && !f.head {
 		return nil
 	}
-	return s.repository(dir, &f, level)
+	return s.repository(dir, &f, level, every)
 }
 
 // repository denies what a command could use to make a host's git run something: hooks, configuration, and the file
-// that moves both elsewhere; for submodules too.
-func (s *search) repository(dir string, f *found, level int) error {
+// that moves both elsewhere; for submodules too. What is not there must not come to be.
+func (s *search) repository(dir string, f *found, level int, every bool) error {
+	s.denyAbsentGit(dir, f.named, every)
 	for _, name := range f.named {
 		full := join(dir, name)
 		switch {
@@ -77,7 +79,7 @@ func (s *search) modules(dir string, level int) error {
 		f.note(&entries[i])
 	}
 	if f.head {
-		return s.repository(dir, &f, level)
+		return s.repository(dir, &f, level, false)
 	}
 	for i := range entries {
 		if entries[i].Type == fs.ModeDir {
@@ -94,7 +96,7 @@ const gitFileLimit = 4096
 
 // gitFile protects the repository that a .git file leads to (gitrepository-layout(5)): the working tree's own git
 // directory, and the common one that commondir in it names. Both may lie anywhere. What is written in such a file is not
-// trusted: it can only add denies, of names that exist in what looks like a git directory.
+// trusted: it can only add denies, of names that count in what looks like a git directory.
 func (s *search) gitFile(full string) error {
 	line, err := s.pathIn(full, path.Dir(full), "gitdir:")
 	if line == "" || err != nil {
@@ -143,15 +145,8 @@ func (s *search) gitDirectory(p string) string {
 	if _, err := s.b.res.lstat(join(loc.path, "HEAD")); err != nil {
 		return ""
 	}
-	names := []string{"hooks", "commondir"}
-	if !s.b.in.AllowGitConfig {
-		names = append(names, "config", "config.worktree")
-	}
-	for _, name := range names {
-		full := join(loc.path, name)
-		if _, err := s.b.res.lstat(full); err == nil {
-			s.protect(full, ".git/"+name)
-		}
+	for _, name := range s.repositoryNames() {
+		s.protect(join(loc.path, name), ".git/"+name)
 	}
 	return loc.path
 }

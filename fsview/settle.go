@@ -6,13 +6,6 @@ import (
 	"syscall"
 )
 
-// absentDeny is a deny of something that does not exist, which may already be enforced by other rules or by the disk.
-type absentDeny struct {
-	rule *rule
-	loc  location
-	read bool
-}
-
 // spreadRoot replaces a read deny of `/` by one of everything in it but /proc, /dev and /sys, since the root itself
 // stays where it is. Links there stay too: what they lead to is hidden (FS-22).
 func (b *builder) spreadRoot() error {
@@ -97,29 +90,6 @@ func (n *node) find(location string) *node {
 		return nil
 	}
 	return found
-}
-
-// settleAbsent makes sure that each deny of something absent holds without a step, and fails otherwise (FS-10, FS-30).
-func (b *builder) settleAbsent() error {
-	for _, d := range b.pending {
-		s := b.root.stateAt(d.loc.path)
-		switch {
-		case s.hidden, d.loc.impossible:
-			continue
-		case d.read:
-			return &EntryError{Entry: d.rule.label(), Path: d.loc.path, Reason: ErrAbsent,
-				Advice: "create it, deny a directory around it that exists, or take the entry out"}
-		case !s.writable(), d.loc.loop:
-			continue
-		case d.loc.blocked != nil:
-			return uninspectedError(d.rule, d.loc)
-		case b.canCreate(d.loc.parent):
-			return &EntryError{Entry: d.rule.label(), Path: d.loc.path, Reason: ErrAbsent,
-				Advice: "create it, deny a directory around it that exists, or take it out of allowWrite"}
-		}
-		b.holdParent(d.loc.parent, d.rule)
-	}
-	return nil
 }
 
 // canCreate reports whether the caller could create a name in dir, whatever modes it changes first (FS-30).

@@ -20,8 +20,10 @@ type statement struct {
 	roots      []string
 	denyWrite  []string
 	keep       []string
-	held       []string // links on the way to a deny
-	mounted    bool     // what mounts show again counts
+	held       []string  // links on the way to a deny
+	create     []missing // names that must not be made
+	open       []missing // names that must not be opened once they are there
+	mounted    bool      // what mounts show again counts
 }
 
 // follow resolves names from dir. When the way ends before the last name, ok is false and the location is that of the
@@ -41,6 +43,7 @@ func (f *fakeTree) follow(dir string, names []string, links *[]string) (loc stri
 		next := join(dir, name)
 		o := f.objects[next]
 		if o == nil {
+			f.missing = next
 			return "", false
 		}
 		if o.kind == 'l' {
@@ -65,6 +68,7 @@ func (f *fakeTree) follow(dir string, names []string, links *[]string) (loc stri
 }
 
 func (f *fakeTree) real(p string) (loc string, links []string, ok bool) {
+	f.missing = ""
 	loc, ok = f.follow("/", strings.Split(p, "/"), &links)
 	return loc, links, ok
 }
@@ -83,6 +87,12 @@ func stateOf(tree *fakeTree, in Input) *statement {
 				*list = append(*list, loc)
 			case loc != "" && list == &s.denyWrite:
 				*list = append(*list, loc)
+			case list == &s.denyWrite:
+				s.absent(&s.create, tree.missing, "")
+			case loc != "":
+				s.absent(&s.open, loc, "")
+			default:
+				s.absent(&s.open, tree.missing, "")
 			}
 		}
 	}
@@ -90,11 +100,7 @@ func stateOf(tree *fakeTree, in Input) *statement {
 	place(&s.denyRead, in.Rules.DenyRead)
 	place(&s.denyWrite, in.Rules.DenyWrite)
 	for _, p := range in.OwnFiles {
-		if _, links, ok := tree.real(p); ok {
-			place(&s.denyWrite, []policy.PathRule{{Path: p}})
-		} else {
-			s.held = append(s.held, links...)
-		}
+		place(&s.denyWrite, []policy.PathRule{{Path: p}})
 	}
 	for _, r := range in.Rules.AllowRead {
 		parent, _, ok := tree.real(path.Dir(r.Path))
@@ -237,11 +243,17 @@ func (s *statement) mandatory(in Input) {
 			}
 		}
 	}
+	for _, start := range starts {
+		s.absentIn(start[0], start[1], in)
+	}
 	for _, p := range found {
 		loc, links, ok := s.tree.real(p)
 		s.held = append(s.held, links...)
-		if ok {
+		switch {
+		case ok, loc != "":
 			s.denyWrite = append(s.denyWrite, loc)
+		default:
+			s.absent(&s.create, s.tree.missing, path.Base(p))
 		}
 	}
 }
@@ -320,6 +332,15 @@ func (s *statement) judge(start, as, p string, in Input) []string {
 	reached := func(n int) bool { return n == 0 || n <= depth-2 }
 	o := s.tree.objects[p]
 	switch {
+	case name == ".git" && o.kind == 'd' && (in2 != ".git" || path.Dir(p) == start):
+		_, head := s.tree.objects[p+"/HEAD"]
+		if reached(above) && (above == 0 || head) {
+			s.absentGit(p, above == 0, in)
+		}
+	case name == ".claude" && o.kind == 'd' && above == 0:
+		s.absentNames(p, statedClaude)
+	case name == ".claude" && o.kind == 'f' && above == 0:
+		return []string{p}
 	case in2 == ".git" && above > 0:
 		_, head := s.tree.objects[path.Dir(p)+"/HEAD"]
 		if (name == "hooks" || (name == "config" && !in.AllowGitConfig)) && reached(aboveDir) && (aboveDir == 0 || head) {
@@ -342,8 +363,8 @@ func (s *statement) judge(start, as, p string, in Input) []string {
 	case o.kind == 'l' && (name == ".git" || name == ".claude") && reached(above):
 		s.held = append(s.held, p)
 		var list []string
-		for _, child := range map[string][]string{".git": {"hooks", "config"}, ".claude": {"commands", "agents"}}[name] {
-			if _, _, ok := s.tree.real(p + "/" + child); ok && !(child == "config" && in.AllowGitConfig) {
+		for _, child := range map[string][]string{".git": statedGit(in), ".claude": {"commands", "agents"}}[name] {
+			if _, _, ok := s.tree.real(p + "/" + child); ok || above == 0 {
 				list = append(list, p+"/"+child)
 			}
 		}
