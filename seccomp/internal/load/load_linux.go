@@ -33,21 +33,35 @@ func Load(programs ...[]byte) error {
 }
 
 func load(program []byte) error {
+	thread, err := set(program, unix.SECCOMP_FILTER_FLAG_TSYNC)
+	if err == nil && thread != 0 {
+		return fmt.Errorf("seccomp(SECCOMP_SET_MODE_FILTER): thread %d has other filters", thread)
+	}
+	return err
+}
+
+// Listen sets no_new_privs and then the program, on the calling thread alone, and returns the program's listener, a
+// descriptor that is the caller's to close. The caller has locked its goroutine to the thread and never unlocks it.
+func Listen(program []byte) (fd int, err error) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return -1, fmt.Errorf("prctl(PR_SET_NO_NEW_PRIVS): %w", err)
+	}
+	return set(program, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+}
+
+// set loads one program and returns what the kernel does: with NEW_LISTENER a descriptor, with TSYNC a thread's number.
+func set(program []byte, flags uintptr) (int, error) {
 	const size = int(unsafe.Sizeof(unix.SockFilter{}))
 	if len(program) == 0 || len(program)%size != 0 {
-		return errors.New("not an array of struct sock_filter")
+		return -1, errors.New("not an array of struct sock_filter")
 	}
 	insns := make([]unix.SockFilter, len(program)/size)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&insns[0])), len(program)), program)
 	prog := unix.SockFprog{Len: uint16(len(insns)), Filter: &insns[0]}
-	thread, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	r, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(insns)
 	if errno != 0 {
-		return fmt.Errorf("seccomp(SECCOMP_SET_MODE_FILTER): %w", errno)
+		return -1, fmt.Errorf("seccomp(SECCOMP_SET_MODE_FILTER): %w", errno)
 	}
-	if thread != 0 {
-		return fmt.Errorf("seccomp(SECCOMP_SET_MODE_FILTER): thread %d has other filters", thread)
-	}
-	return nil
+	return int(r), nil
 }
