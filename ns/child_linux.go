@@ -25,12 +25,17 @@ const (
 	scratchFD = 10
 )
 
+// script is what the interpreter runs: steps, and a slot for each result.
+type script struct {
+	steps  *step
+	nsteps int
+	slots  *uintptr
+}
+
 // child is all that the new process needs. It is in the program's memory, which the host side shares until the program
 // starts: what it writes before the word to go on is seen here.
 type child struct {
-	steps   *step
-	nsteps  int
-	slots   *uintptr
+	script
 	streams [4]uintptr // standard streams and the socket, as numbered in the host process
 	scratch [4]uintptr
 	msg     [4]uint32
@@ -88,7 +93,7 @@ func childMain(c *child) {
 	if step, errno := awaitGo(c); errno != 0 {
 		fail(c, programFixed, step, errno)
 	}
-	if step, errno := runProgram(c); errno != 0 {
+	if step, errno := runProgram(&c.script); errno != 0 {
 		fail(c, programSetup, step, errno)
 	}
 	if step, errno := becomeInit(c); errno != 0 {
@@ -140,72 +145,6 @@ func closeFrom(first uintptr) uintptr {
 	_, errno := sys(unix.SYS_CLOSE_RANGE, first, 1<<32-1, 0, 0, 0, 0)
 	return errno
 }
-
-// runProgram interprets the set-up program.
-//
-//go:norace
-//go:nosplit
-func runProgram(c *child) (failed, errno uintptr) {
-	for i := range c.nsteps {
-		s := (*step)(unsafe.Add(unsafe.Pointer(c.steps), uintptr(i)*unsafe.Sizeof(step{})))
-		if s.cond != 0 && (*slot(c, s.cond) == none) != s.unless {
-			continue
-		}
-		if errno := runStep(c, s); errno != 0 {
-			return uintptr(i), errno
-		}
-	}
-	return 0, 0
-}
-
-//go:norace
-//go:nosplit
-func slot(c *child, n uint32) *uintptr {
-	return (*uintptr)(unsafe.Add(unsafe.Pointer(c.slots), uintptr(n-1)*unsafe.Sizeof(uintptr(0))))
-}
-
-//go:norace
-//go:nosplit
-func arg(c *child, s *step, i int) uintptr {
-	if s.from[i] != 0 {
-		return *slot(c, s.from[i])
-	}
-	return s.args[i]
-}
-
-// runStep runs one step and returns the error that ends the program, if any.
-//
-//go:norace
-//go:nosplit
-func runStep(c *child, s *step) uintptr {
-	switch s.kind {
-	case kindStore:
-		*(*uint32)(pointer(s.args[0])) = uint32(arg(c, s, 1))
-		return 0
-	case kindExpect:
-		if *(*uint64)(pointer(s.args[0]))&uint64(s.args[1]) != uint64(s.args[2]) {
-			return s.args[3]
-		}
-		return 0
-	}
-	r, errno := sys(s.trap, arg(c, s, 0), arg(c, s, 1), arg(c, s, 2), arg(c, s, 3), arg(c, s, 4), arg(c, s, 5))
-	if errno != 0 {
-		r = none
-		if errno != uintptr(s.tolerate[0]) && errno != uintptr(s.tolerate[1]) && errno != uintptr(s.tolerate[2]) {
-			return errno
-		}
-	}
-	if s.out != 0 {
-		*slot(c, s.out) = r
-	}
-	return 0
-}
-
-// pointer turns an address that the host side took from a live object back into a pointer.
-//
-//go:norace
-//go:nosplit
-func pointer(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
 // send sends c.msg to the host side.
 //

@@ -19,6 +19,7 @@ const (
 	fixedCapset
 	fixedTerminal
 	fixedLimit
+	fixedHand
 )
 
 var fixedSteps = [...]string{
@@ -31,6 +32,7 @@ var fixedSteps = [...]string{
 	fixedCapset:     "drop the capabilities of pid 1 (capset)",
 	fixedTerminal:   "give the command its place on the terminal",
 	fixedLimit:      "restore the limit of open files",
+	fixedHand:       "hand over the descriptors of a hand",
 }
 
 // ErrHostGone is the cause when the two sides lost each other during a start.

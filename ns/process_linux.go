@@ -22,9 +22,10 @@ type Process struct {
 	name    string // of the command
 	tty     bool
 
-	mu     sync.Mutex
-	reaped bool
-	failed error
+	mu      sync.Mutex
+	reaped  bool
+	entries [len(namespaceFiles)]*os.File // for hands; none without AllowHands
+	failed  error
 	// OnStop, if set before Wait, is called in a session with a terminal when the command has stopped (WUNTRACED). It
 	// returns when the command is to go on, and tells whether in the foreground.
 	OnStop func(Signal) (foreground bool)
@@ -171,6 +172,7 @@ func (p *Process) reap() (syscall.WaitStatus, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reaped = true
+	closeAll(p.entries[:])
 	for {
 		_, err := syscall.Wait4(p.pid, &ws, 0, nil)
 		if !errors.Is(err, syscall.EINTR) {

@@ -24,6 +24,13 @@ type Program struct {
 	labels []label
 	child  *child // in mem; Prepare's alone until Start
 	err    error
+
+	// Of the programs of a Hand, one after another in the same memory (handprogram_linux.go).
+	start  int          // where their allocations begin
+	reused bool         // memory may hold what an earlier program left there
+	passed []passed     // descriptors that go with the program, the caller's
+	acts   bool         // it changes whose rights the hand acts with
+	keep   Capabilities // what ActAs can choose from
 }
 
 // programSize is the address space of a program. Only what is used takes memory: about 2 KiB for each mount.
@@ -36,15 +43,23 @@ const (
 // needs (fs.mount-max).
 var ErrProgramTooLarge = errors.New("the launch program is too large")
 
-// NewProgram gives an empty program.
+// NewProgram gives an empty launch program.
 func NewProgram() (*Program, error) {
-	mem, err := unix.Mmap(-1, 0, programSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	p, err := mapProgram(programSize, "map memory for the launch program")
 	if err != nil {
-		return nil, &StepError{Op: "map memory for the launch program", Err: err}
+		return nil, err
 	}
-	p := &Program{mem: mem, data: programSize / 2}
 	p.child = (*child)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(child{})), 8))))
 	return p, nil
+}
+
+// mapProgram maps size bytes, half of them for steps. op names that in an error.
+func mapProgram(size int, op string) (*Program, error) {
+	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, &StepError{Op: op, Err: err}
+	}
+	return &Program{mem: mem, data: size / 2}, nil
 }
 
 // Release gives the program's memory back. It is idempotent.
@@ -67,6 +82,8 @@ const (
 	kindCall   kind = iota // a system call
 	kindStore              // *(*uint32)(args[0]) = uint32(args[1])
 	kindExpect             // fail with args[3] unless *(*uint64)(args[0]) & args[1] == args[2]
+	kindSkip               // leave out the next args[3] steps unless *(*uint64)(args[0]) & args[1] == args[2]
+	kindName               // write args[1] in decimal and a NUL byte to args[0]
 )
 
 // step is one instruction. An argument is the constant args[i], or the value of result slot from[i]-1 when that is not
@@ -84,8 +101,13 @@ type step struct {
 // Slot names the result of an earlier step, usually a file descriptor in the child. The zero Slot is none.
 type Slot uint32
 
-// none is the value of a slot whose call failed with a tolerated error, or was left out.
-const none = ^uintptr(0)
+// A slot whose call failed with a tolerated error holds the negative error, as the kernel itself returns it, and leftOut
+// until a step has filled it. Both are none: no result of a system call lies there (syscall(2)).
+const (
+	none    = ^uintptr(0)
+	maxErr  = 4095
+	leftOut = ^uintptr(maxErr - 1)
+)
 
 // Arg is one argument of a system call: a constant, a pointer to prepared memory, or the result of an earlier step.
 type Arg struct {
@@ -105,7 +127,7 @@ func (s Slot) Arg() Arg { return Arg{from: s} }
 // there, as it would for any system call; callers reject such names first.
 func (p *Program) Str(s string) Arg {
 	b := p.alloc(len(s)+1, 1)
-	copy(b, s)
+	b[copy(b, s)] = 0
 	return address(b)
 }
 
@@ -119,6 +141,9 @@ func (p *Program) Bytes(b []byte) Arg {
 // Buffer is a pointer to n zero bytes, aligned for any kernel structure, and the bytes themselves.
 func (p *Program) Buffer(n int) (Arg, []byte) {
 	b := p.alloc(n, 8)
+	if p.reused {
+		clear(b)
+	}
 	return address(b), b
 }
 
@@ -136,7 +161,7 @@ func address(b []byte) Arg {
 	return Arg{value: uintptr(unsafe.Pointer(&b[0]))}
 }
 
-// alloc takes n zero bytes of the program's memory. When there is none left it remembers that and gives memory that no
+// alloc takes n bytes of the program's memory, which are zero in a launch program. When there is none left it remembers that and gives memory that no
 // child will see.
 func (p *Program) alloc(n, align int) []byte {
 	start := (p.data + align - 1) &^ (align - 1)
@@ -156,8 +181,19 @@ func (p *Program) Call(op, subject string, trap uintptr, args ...Arg) Slot {
 	}
 	p.slots++
 	s.out = p.slots
+	p.acts = p.acts || changesIdentity(trap)
 	p.append(s, label{op, subject})
 	return Slot(s.out)
+}
+
+// seal appends the slots, none of them filled, and gives what the interpreter needs. It is the end of the program.
+func (p *Program) seal() (script, []uintptr) {
+	arg, b := p.Scratch(8 * (int(p.slots) + 1))
+	slots := unsafe.Slice((*uintptr)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+	for i := range slots {
+		slots[i] = leftOut
+	}
+	return script{steps: p.step(0), nsteps: p.steps, slots: (*uintptr)(pointer(arg.value))}, slots
 }
 
 func (p *Program) append(s step, l label) {

@@ -23,6 +23,20 @@ import "encoding/binary"
 //	   | resume(foreground) ---------------------> | terminal, SIGCONT
 //	   | <------------------------ end of file: pid 1 is gone, and all with it; its exit status is the command's
 //
+// A hand (hand_linux.go) speaks over a socket pair of its own:
+//
+//	host side                                   hand
+//	   | clone() --------------------------------> | takes its descriptors, closes all others
+//	   | writes a program into shared memory       |
+//	   | run + SCM_RIGHTS -----------------------> | runs it (the first one is the hand's set-up)
+//	   | <---------------- file(index) + SCM_RIGHTS|   what it opened for the host side
+//	   |                                           | its own identity again, closes all that it opened
+//	   | <----------------- done(step, errno) ---- | noStep: all were done
+//	   | end of file ----------------------------> | ends
+//
+// While a hand waits in a system call it does not read. So it also holds the reading end of a pipe that has SIGKILL as its
+// signal (F_SETSIG of fcntl(2)): when the host side is gone, the pipe's other end closes and the kernel ends the hand.
+//
 // Every message is 16 bytes: four little-endian 32-bit words, the first of them one of these.
 const (
 	msgGo = iota + 1
@@ -32,7 +46,12 @@ const (
 	msgSignal
 	msgStopped
 	msgResume
+	msgRun
+	msgDone
 )
+
+// noStep in the second word of msgDone says that no step failed.
+const noStep = 1<<32 - 1
 
 const msgSize = 16
 

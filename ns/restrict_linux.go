@@ -37,13 +37,22 @@ func (p *Program) KeepCapabilities(keep Capabilities) {
 		p.Call("drop a capability from the bounding set", "", syscall.SYS_PRCTL, Int(unix.PR_CAPBSET_DROP), Int(c), Int(0), Int(0), Int(0))
 		p.Tolerate(unix.EINVAL) // the kernel knows no capability of that number
 	}
+	p.capset("set the capabilities (capset)", keep, keep)
+}
+
+// capset appends capset(2): the permitted and the effective set; the inheritable one becomes empty.
+func (p *Program) capset(op string, permitted, effective Capabilities) {
 	head := &capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := &[2]capData{}
+	data := newCapData(permitted, effective)
+	p.Call(op, "", unix.SYS_CAPSET, Pointer(p, head), Pointer(p, &data))
+}
+
+// newCapData is the data of capset(2).
+func newCapData(permitted, effective Capabilities) (data [2]capData) {
 	for i := range data {
-		half := uint32(keep >> (32 * i))
-		data[i] = capData{effective: half, permitted: half}
+		data[i] = capData{effective: uint32(effective >> (32 * i)), permitted: uint32(permitted >> (32 * i))}
 	}
-	p.Call("set the capabilities (capset)", "", unix.SYS_CAPSET, Pointer(p, head), Pointer(p, data))
+	return data
 }
 
 // ClearUmask appends umask(0), so that what the set-up makes has exactly the modes it asks for, and gives the caller's.
@@ -72,10 +81,12 @@ func (p *Program) NewKeyring() {
 
 // Undumpable appends that no other process may trace this one or read its memory (PR_SET_DUMPABLE(2const)). execve
 // ends it: it is for pid 1.
-func (p *Program) Undumpable() {
-	p.Call("forbid tracing of pid 1", "", syscall.SYS_PRCTL, Int(unix.PR_SET_DUMPABLE), Int(0), Int(0), Int(0), Int(0))
-	name := "srt-init"
-	p.Call("name pid 1", "", syscall.SYS_PRCTL, Int(unix.PR_SET_NAME), p.Str(name), Int(0), Int(0), Int(0))
+func (p *Program) Undumpable() { p.undumpable("pid 1", "srt-init") }
+
+// undumpable does so for what is called who in errors and name in lists of processes.
+func (p *Program) undumpable(who, name string) {
+	p.Call("forbid tracing of "+who, "", syscall.SYS_PRCTL, Int(unix.PR_SET_DUMPABLE), Int(0), Int(0), Int(0), Int(0))
+	p.Call("name "+who, "", syscall.SYS_PRCTL, Int(unix.PR_SET_NAME), p.Str(name), Int(0), Int(0), Int(0))
 }
 
 // NoNewPrivs appends no_new_privs (PR_SET_NO_NEW_PRIVS(2const)).

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -18,8 +17,9 @@ import (
 
 // Prepared is a process in its namespaces that waits for its program. One of Start and Close must be called.
 type Prepared struct {
-	process *Process
-	child   *child
+	process    *Process
+	child      *child
+	namespaces Namespaces
 }
 
 // Prepare makes the namespaces and maps the identities. The new process then waits, while the caller writes the program:
@@ -49,7 +49,7 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 		ctl.Close()
 		return nil, &StepError{Op: "make the namespaces (clone)", Err: errno, Cause: cloneCause(errno)}
 	}
-	p := &Prepared{child: ch, process: &Process{pid: int(pid), ctl: ctl, program: program, tty: c.Session == SessionForeground}}
+	p := &Prepared{child: ch, namespaces: c.Namespaces, process: &Process{pid: int(pid), ctl: ctl, program: program, tty: c.Session == SessionForeground}}
 	if err := writeMaps(int(pid), c); err != nil {
 		return nil, p.process.abandon(err)
 	}
@@ -128,12 +128,7 @@ func (ch *child) become(cmd *Command, p *Program) error {
 	ch.execs, ch.nexecs = vector(p, cmd.Candidates), len(cmd.Candidates)
 	ch.shArgv = vector(p, append([]string{"sh", ""}, cmd.Args[1:]...))
 	ch.sh = p.Str("/bin/sh").value
-	slots, b := p.Buffer(8 * (int(p.slots) + 1))
-	for i := range b {
-		b[i] = 0xff // none
-	}
-	ch.slots = (*uintptr)(pointer(slots.value))
-	ch.steps, ch.nsteps = (*step)(unsafe.Pointer(&p.mem[0])), p.steps
+	ch.script, _ = p.seal()
 	return p.err
 }
 

@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "hold-a-sandbox" {
 		holdSandbox()
 	}
+	if len(os.Args) > 3 && os.Args[1] == "hold-a-hand" {
+		holdHand(os.Args[2])
+	}
 	// The runtime's poller opens descriptors of its own at the first pipe, and keeps them.
 	if r, w, err := os.Pipe(); err == nil {
 		r.Close()

@@ -1,0 +1,165 @@
+package ns
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What runs in a hand: the hand-over of its descriptors and the loop that takes one program after another. The
+// restrictions at the top of child_linux.go hold here too, for as long as the hand lives.
+
+// Places of a hand's descriptors, beside HandListener, HandFDs and ctlFD. lifelineFD has one of its own for good; those
+// from firstFree on are for the set-up program alone, and closed after it.
+const (
+	lifelineFD   = 2
+	rulesetFD    = firstFree
+	namespacesFD = rulesetFD + 1
+	handFDs      = namespacesFD + len(namespaceFiles)
+	// handScratch is above all of them.
+	handScratch = 32
+)
+
+// handState is all that the loop needs, in memory that is shared with the host side. Each of the two writes only while the
+// other waits for its message.
+type handState struct {
+	script
+	streams [handFDs]uintptr // as numbered in the host process
+	scratch [handFDs]uintptr
+	header  unix.Msghdr
+	iov     unix.Iovec
+	msg     [4]uint32
+	control handRights
+	passed  uintptr // how many descriptors come with the program
+	acts    uintptr // not 0: the program may have changed whose rights it acts with
+	self    handSelf
+}
+
+// handRights is the control message with the passed descriptors (cmsg(3), SCM_RIGHTS).
+type handRights struct {
+	head unix.Cmsghdr
+	fds  [maxFiles]int32
+}
+
+// handSelf is the hand's own identity.
+type handSelf struct {
+	uid, gid  uint32
+	setgroups uintptr // not 0: it has the right to change its groups
+	groups    uintptr // address of the list
+	ngroups   uintptr
+	capHead   capHeader
+	capData   [2]capData
+}
+
+// handMain is the first function of a hand. It does not return.
+//
+//go:norace
+//go:nosplit
+func handMain(c *handState) {
+	if errno := placeDescriptors(c); errno != 0 {
+		c.msg = [4]uint32{msgFailed, programFixed, fixedHand, uint32(errno)}
+		sys(syscall.SYS_SENDTO, c.streams[ctlFD], uintptr(unsafe.Pointer(&c.msg)), msgSize, unix.MSG_NOSIGNAL, 0, 0)
+		exit(127)
+	}
+	for {
+		receiveProgram(c)
+		failed, errno := runProgram(&c.script)
+		if errno == 0 {
+			failed = noStep
+		}
+		if c.acts != 0 && !beSelf(&c.self) {
+			exit(1)
+		}
+		if closeFrom(firstFree) != 0 {
+			exit(1)
+		}
+		c.msg = [4]uint32{msgDone, uint32(failed), uint32(errno)}
+		if _, errno := sys(syscall.SYS_SENDTO, ctlFD, uintptr(unsafe.Pointer(&c.msg)), msgSize, unix.MSG_NOSIGNAL, 0, 0); errno != 0 {
+			exit(1)
+		}
+	}
+}
+
+// placeDescriptors puts what the hand keeps at its places and closes every other descriptor of the host process.
+//
+//go:norace
+//go:nosplit
+func placeDescriptors(c *handState) (errno uintptr) {
+	for i := range uintptr(handFDs) {
+		if c.scratch[i], errno = sys(syscall.SYS_FCNTL, c.streams[i], unix.F_DUPFD_CLOEXEC, handScratch, 0, 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	for i := range uintptr(handFDs) {
+		if _, errno = sys(unix.SYS_DUP3, c.scratch[i], i, unix.O_CLOEXEC, 0, 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	return closeFrom(uintptr(handFDs))
+}
+
+// receiveProgram waits until the host side has written a program. Its descriptors take the lowest numbers, which is what the
+// slots say; anything else means that the two sides have lost each other. No message means that the host side is gone.
+//
+//go:norace
+//go:nosplit
+func receiveProgram(c *handState) {
+	var n, errno uintptr
+	for {
+		c.header.Controllen = uint64(unsafe.Sizeof(c.control))
+		n, errno = sys(syscall.SYS_RECVMSG, ctlFD, uintptr(unsafe.Pointer(&c.header)), unix.MSG_CMSG_CLOEXEC, 0, 0, 0)
+		if errno != uintptr(syscall.EINTR) {
+			break
+		}
+	}
+	if errno != 0 || n != msgSize || c.msg[0] != msgRun || c.header.Flags&unix.MSG_CTRUNC != 0 {
+		exit(0)
+	}
+	if c.passed == 0 {
+		return
+	}
+	if uintptr(c.control.head.Len) != unsafe.Sizeof(unix.Cmsghdr{})+4*c.passed || c.passed > maxFiles {
+		exit(1)
+	}
+	for i := range c.passed {
+		if fd := *(*int32)(unsafe.Add(unsafe.Pointer(&c.control.fds), 4*i)); uintptr(fd) != HandFirst+i {
+			exit(1)
+		}
+	}
+}
+
+// beSelf takes back the hand's own identity, and tells whether all of it is in force. The first capset gives the right to
+// do the rest, the second one undoes what the change of ids does to the capabilities (capabilities(7)).
+//
+//go:norace
+//go:nosplit
+func beSelf(s *handSelf) bool {
+	if !handCapset(s) {
+		return false
+	}
+	if s.setgroups != 0 {
+		if _, errno := sys(syscall.SYS_SETGROUPS, s.ngroups, s.groups, 0, 0, 0, 0); errno != 0 {
+			return false
+		}
+	}
+	sys(syscall.SYS_SETFSGID, uintptr(s.gid), 0, 0, 0, 0, 0)
+	sys(syscall.SYS_SETFSUID, uintptr(s.uid), 0, 0, 0, 0, 0)
+	gid, _ := sys(syscall.SYS_SETFSGID, noID, 0, 0, 0, 0, 0)
+	uid, _ := sys(syscall.SYS_SETFSUID, noID, 0, 0, 0, 0, 0)
+	euid, _ := sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0, 0)
+	egid, _ := sys(syscall.SYS_GETEGID, 0, 0, 0, 0, 0, 0)
+	if uint32(uid) != s.uid || uint32(gid) != s.gid || uint32(euid) != s.uid || uint32(egid) != s.gid {
+		return false
+	}
+	// Any change of an identity may have made the process dumpable again, where fs.suid_dumpable says so.
+	_, errno := sys(syscall.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	return errno == 0 && handCapset(s)
+}
+
+//go:norace
+//go:nosplit
+func handCapset(s *handSelf) bool {
+	_, errno := sys(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&s.capHead)), uintptr(unsafe.Pointer(&s.capData)), 0, 0, 0, 0)
+	return errno == 0
+}
