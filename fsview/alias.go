@@ -32,7 +32,7 @@ func (b *builder) repeatRules() error {
 	}
 	b.root.each(func(n *node) {
 		for _, r := range []repetition{{n.path, n.readRule(b.rootDeny), (*node).denyRead, true}, {n.path, n.deny, (*node).denyWrite, true},
-			{n.path, n.held, (*node).holdName, false}} {
+			{n.path, n.fake, (*node).setFake, true}, {n.path, n.held, (*node).holdName, false}} {
 			if r.rule != nil {
 				list = append(list, r)
 			}

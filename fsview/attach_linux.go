@@ -67,6 +67,8 @@ func (c *compiler) attach(s Step) {
 	case EmptyDir:
 		fd := c.placeOf(s)
 		c.put(s.Path, c.emptyTree(s.Path), fd)
+	case Mask:
+		c.attachMask(s)
 	case Reveal, RevealWritable:
 		c.makePlace(s)
 		c.put(s.Path, c.clone[s.Path], c.open(s.Path))

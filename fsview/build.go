@@ -39,14 +39,18 @@ func Build(t Tree, in Input) (*Plan, error) {
 		in.MandatoryDepth = defaultSearchDepth
 	}
 	hint := len(rules.DenyRead) + len(rules.DenyWrite) + len(rules.AllowRead) + len(rules.AllowWrite) +
-		len(rules.CredentialDeny)
+		len(rules.CredentialDeny) + len(in.Masks)
 	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8)}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
-	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.spreadRoot, b.searchMandatory, b.repeatRules,
+	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.collectMasks, b.spreadRoot, b.searchMandatory, b.repeatRules,
 		b.settleLinks, b.settleAbsent, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
 	if in.Disabled {
 		b.plan.Unrestricted = true
 		steps = []func() error{b.collectDisabled, b.emit, b.chooseDir, b.checkSize}
+		if len(in.Masks) > 0 {
+			steps = []func() error{b.readMounts, b.collectDisabled, b.collectMasks, b.spreadRoot, b.repeatRules, b.emit,
+				b.checkMoved, b.chooseDir, b.checkSize}
+		}
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -56,8 +60,8 @@ func Build(t Tree, in Input) (*Plan, error) {
 	return b.plan, nil
 }
 
-// collectDisabled sets the rules of filesystem.disabled: everything is writable, and only further mounts of
-// the kernel's own file systems are hidden, as /proc and /sys themselves are protected (FS-56).
+// collectDisabled sets the rules of filesystem.disabled: everything is writable, and only masks and the hiding of further
+// mounts of the kernel's own file systems are left, as /proc and /sys themselves are protected (FS-56).
 func (b *builder) collectDisabled() error {
 	b.plan.Warnings = nil
 	b.root.root = &rule{key: "filesystem.disabled", number: "FS-56", quiet: true}

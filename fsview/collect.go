@@ -123,7 +123,7 @@ func (b *builder) collectDenyRead(r policy.PathRule, why *rule, hard bool) error
 			loc.ancestor)
 		at, info, hard = loc.ancestor, Info{}, true
 	case !loc.exists:
-		b.pending = append(b.pending, absentDeny{rule: why, loc: loc, read: true})
+		b.pending = append(b.pending, absentDeny{rule: why, loc: loc, read: true, hard: hard})
 		return nil
 	case at == "/" && r.Path != "/":
 		at, info = path.Dir(b.lastLink(loc)), Info{} // FS-7

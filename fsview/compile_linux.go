@@ -39,11 +39,14 @@ type compiler struct {
 	yard     ns.Slot
 	mask     ns.Slot
 	empty    ns.Slot
+	fakes    ns.Slot // the directory of masks' contents, and a read-only mount of it; unset without masks
+	fakeView ns.Slot
 	proc     ns.Slot
 	clone    map[string]ns.Slot // sources opened from the untouched tree, by the step's Path
 	place    map[string]ns.Slot // their own places, for write roots; they lead beneath the copies
 	attached map[string]Kind    // the steps done so far, by path
 	hide     map[string]int     // number of the in-memory directory, by path
+	faked    int                // masks made so far
 
 	devices [len(devNodes)]ns.Slot
 }
@@ -236,6 +239,7 @@ func (c *compiler) attachYard() {
 	c.mask = c.readOnlyTemplate("mask")
 	c.makeDir("empty", 0o755)
 	c.empty = c.readOnlyTemplate("empty")
+	c.prepareFakes()
 }
 
 // readOnlyTemplate mounts a name of the yard on itself, read-only, and gives a descriptor of it: copies of that are

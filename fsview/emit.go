@@ -53,6 +53,8 @@ func (b *builder) visit(n *node, outer state, reg region) error {
 		b.plan.WriteRoots = append(b.plan.WriteRoots, n.path)
 	}
 	switch {
+	case s.fake: // a file: nothing lies beneath it
+		return b.step(n, s, reg)
 	case s.hidden != reg.hidden || s.writable() != reg.writable:
 		if err := b.step(n, s, reg); err != nil {
 			return err
@@ -95,6 +97,11 @@ func (b *builder) step(n *node, s state, reg region) error {
 	out := Step{Path: n.path, ID: n.info.ID, Dir: n.info.IsDir(), Late: inKernelTree(n.path)}
 	var cause *rule
 	switch {
+	case s.fake:
+		out.Kind, out.Content, cause = Mask, n.fake.content, n.fake
+		if reg.hidden {
+			b.makeWay(n, reg, &out)
+		}
 	case reg.hidden:
 		cause = b.reveal(n, s, reg, &out)
 	case s.hidden:
@@ -114,7 +121,7 @@ func (b *builder) step(n *node, s state, reg region) error {
 	if cause.mandatory {
 		b.mandatory++
 	}
-	if (out.Kind == HideFile || out.Kind == ReadOnly) && !out.Dir && n.info.Link > 1 {
+	if (out.Kind == HideFile || out.Kind == ReadOnly || out.Kind == Mask) && !out.Dir && n.info.Link > 1 {
 		b.note("%q is protected (%s) but has %d hard links: its other names are not (FS-45)", n.path, cause.key, n.info.Link)
 	}
 	b.plan.Steps = append(b.plan.Steps, out)
@@ -140,12 +147,24 @@ func hiding(n *node, dir bool) Kind {
 
 // reveal fills in a step that shows n inside the hidden region around it, and gives the rule behind it.
 func (b *builder) reveal(n *node, s state, reg region, out *Step) *rule {
-	out.Kind, out.Source, out.HiddenBy = Reveal, n.path, reg.top.path
+	out.Kind, out.Source = Reveal, n.path
 	if n.source != nil {
 		out.Source, out.ID, out.Dir = n.source.path, n.source.info.ID, n.source.info.IsDir()
 	} else if s.writable() {
 		out.Kind = RevealWritable
 	}
+	b.makeWay(n, reg, out)
+	for _, r := range []*rule{n.keep, n.allow, n.root} {
+		if r != nil {
+			return r
+		}
+	}
+	return s.owner
+}
+
+// makeWay lists what has to be created in the hidden directory around n for n to be mounted on.
+func (b *builder) makeWay(n *node, reg region, out *Step) {
+	out.HiddenBy = reg.top.path
 	rel := strings.TrimPrefix(n.path, reg.top.path+"/")
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {
@@ -156,12 +175,6 @@ func (b *builder) reveal(n *node, s state, reg region, out *Step) *rule {
 			out.Make = append(out.Make, rel[:i])
 		}
 	}
-	for _, r := range []*rule{n.keep, n.allow, n.root} {
-		if r != nil {
-			return r
-		}
-	}
-	return s.owner
 }
 
 // pin keeps n, and the directories between it and the top of its region, from being renamed or removed.

@@ -18,7 +18,7 @@ var (
 type EntryError struct {
 	Entry  string // where it stands and how it is written, for example `filesystem.denyRead.0 ("a*")`
 	Path   string // the absolute path it leads to
-	Reason error  // ErrPattern, ErrUninspected, ErrPerProcess or ErrMoved
+	Reason error  // ErrPattern, ErrUninspected, ErrPerProcess, ErrMoved or ErrMask
 	Advice string // what to do about it
 	Err    error  // the system's error behind the reason, or nil
 }

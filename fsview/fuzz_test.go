@@ -101,6 +101,11 @@ func mountSome(c *choices, tree *fakeTree, in *Input) {
 	if c.next(3) == 1 {
 		in.Cwd = paths[c.next(len(paths))]
 	}
+	in.FakeContent = func(p string) ([]byte, error) { return []byte("fake of " + p), nil }
+	for i := range c.next(4) {
+		p := paths[c.next(len(paths))]
+		in.Masks = append(in.Masks, policy.PathRule{Entry: p, Key: fmt.Sprint("mask.", i), Path: p})
+	}
 }
 
 // describe writes a scene for the person who has to find the fault.
@@ -113,7 +118,7 @@ func describe(tree *fakeTree, in Input) string {
 		fmt.Fprintf(&b, "mount %d in %d: %d:%s on %s\n", m.ID, m.Parent, m.Dev, m.Root, m.Point)
 	}
 	for name, list := range map[string][]policy.PathRule{"dR": in.Rules.DenyRead, "aR": in.Rules.AllowRead,
-		"aW": in.Rules.AllowWrite, "dW": in.Rules.DenyWrite, "cred": in.Rules.CredentialDeny} {
+		"aW": in.Rules.AllowWrite, "dW": in.Rules.DenyWrite, "cred": in.Rules.CredentialDeny, "mask": in.Masks} {
 		for _, r := range list {
 			fmt.Fprintf(&b, "%s=%s ", name, r.Path)
 		}
@@ -174,6 +179,14 @@ func checkScene(t *testing.T, data []byte) *Plan {
 func compare(v *view, s *statement) error {
 	for _, p := range v.tree.paths() {
 		got, want := v.at(p), p
+		if fakes := s.fakesAt(p); len(fakes) > 0 {
+			if got.kind != masked || !slices.Contains(fakes, got.fake) {
+				return fmt.Errorf("%s shows %q (kind %d), want one of %q", p, got.fake, got.kind, fakes)
+			}
+			continue
+		} else if got.fake != "" {
+			return fmt.Errorf("%s shows %q, which nobody asked for", p, got.fake)
+		}
 		switch {
 		case s.hidden(p) && slices.Contains(s.linkAllow, p):
 			want = s.linkTarget(p)

@@ -8,7 +8,7 @@ func (pl *Plan) Hides(path string) bool {
 	hidden, depth := false, -1
 	for _, s := range pl.Steps {
 		switch s.Kind {
-		case HideDir, HideFile, EmptyDir, Reveal, RevealWritable:
+		case HideDir, HideFile, EmptyDir, Mask, Reveal, RevealWritable:
 			if len(s.Path) > depth && policy.Covers(s.Path, path) {
 				depth = len(s.Path)
 				hidden = s.Kind != Reveal && s.Kind != RevealWritable

@@ -28,7 +28,7 @@ func (b *builder) checkMoved() error {
 
 // protection is the rule for whose sake the object at n must be the one that the plan names, or nil.
 func (n *node) protection() *rule {
-	for _, r := range []*rule{n.hide, n.hard, n.empty, n.deny, n.held} {
+	for _, r := range []*rule{n.hide, n.hard, n.fake, n.empty, n.deny, n.held} {
 		if r != nil {
 			return r
 		}

@@ -20,10 +20,11 @@ const (
 	RevealWritable      // the pristine object, writable as on the host, inside a hidden directory
 	Pin                 // keeps the object from being renamed or removed, changes nothing else (FS-41, FS-42)
 	EmptyDir            // an empty read-only directory (FS-24)
+	Mask                // a read-only file of the caller, mode 0600, with the step's Content (FS-58)
 )
 
 var kindNames = [...]string{"none", "writable", "read-only", "hide directory", "hide file", "reveal", "reveal writable",
-	"pin", "empty directory"}
+	"pin", "empty directory", "mask"}
 
 // String is the lower-case name of k for listings.
 func (k Kind) String() string {
@@ -50,11 +51,12 @@ type Step struct {
 	// meaningful for a Late step beneath /proc and /dev, whose content is replaced.
 	ID  Identity
 	Dir bool // the object is a directory
-	// Make lists, for a reveal, what has to be created inside the directory HiddenBy first: paths relative to it, in
+	// Make lists, for a reveal and for a mask in a hidden directory, what has to be created inside the directory HiddenBy first: paths relative to it, in
 	// order, each a directory but the last when Dir is false, which is then an empty file. The last is the mount point
 	// itself. A path is listed once in a whole plan.
 	Make     []string
-	HiddenBy string // for a reveal: the Path of the step that hides the directory around it
+	HiddenBy string // where Make is used: the Path of the step that hides the directory around it
+	Content  []byte // what a Mask shows; not the file's own bytes
 	// Late marks a step beneath /proc, /dev or /sys. It is applied after these have been replaced; beneath /proc and
 	// /dev an object that is no longer there needs no hiding (FS-47).
 	Late bool
@@ -102,12 +104,12 @@ type Pattern struct {
 type Plan struct {
 	Steps        []Step         // pins first, the deepest first; then the others, parents before what lies in them
 	RootWritable bool           // the root mount stays writable (allowWrite "/")
-	Unrestricted bool           // filesystem.disabled: no rule but the hiding of further kernel mounts (FS-56)
+	Unrestricted bool           // filesystem.disabled: no rule but masks and the hiding of further kernel mounts (FS-56)
 	Writable     []WritableRule // for the second wall; hidden directories are not listed, they are in memory
 	Absent       []Absent       // denies of what does not exist, in path order
 	Patterns     []Pattern      // deny patterns, in the order of the lists
-	// AllowRead are the locations that allowRead names, existing or not: what they cover is not denied by a shallower
-	// read rule in Absent or Patterns (FS-22).
+	// AllowRead are the locations that allowRead names, existing or not, and the directories that allowWrite re-opens: what
+	// they cover is not denied by a shallower read rule in Absent or Patterns (FS-22). In path order.
 	AllowRead  []string
 	Dir        string   // where the command starts, a location (FS-49)
 	WriteRoots []string // locations that are granted for writing, none beneath another, in path order
@@ -122,6 +124,12 @@ type Input struct {
 	Cwd   string // absolute; where srt was started
 	Home  string // absolute, or empty when there is none
 	UID   int    // the effective user id of the caller; 0 is taken to pass all permission checks
+
+	// Masks are the files that are seen with another content, names alone (FS-57, FS-58). FakeContent gives that content for
+	// a location, an absolute path without links; it is asked once for each. What it cannot answer is said beside
+	// ErrHideUnmasked. Without it what is to be masked is hidden.
+	Masks       []policy.PathRule
+	FakeContent func(location string) ([]byte, error)
 
 	OwnFiles []string // absolute; srt's executable and the settings file in use, write-denied (FS-51)
 	Keep     []string // absolute; files that stay readable even when hidden (FS-23)

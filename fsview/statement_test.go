@@ -21,6 +21,7 @@ type statement struct {
 	denyWrite  []string
 	keep       []string
 	held       []string  // links on the way to a deny
+	masks      []string  // locations of files that show something else
 	create     []missing // names that must not be made
 	open       []missing // names that must not be opened once they are there
 	mounted    bool      // what mounts show again counts
@@ -96,6 +97,7 @@ func stateOf(tree *fakeTree, in Input) *statement {
 			}
 		}
 	}
+	s.placeMasks(in)
 	place(&s.credential, in.Rules.CredentialDeny)
 	place(&s.denyRead, in.Rules.DenyRead)
 	place(&s.denyWrite, in.Rules.DenyWrite)
@@ -192,6 +194,13 @@ func (s *statement) linkTarget(link string) string {
 		}
 	} else if ancestor(parent, d) != ancestor(target, d) {
 		return ""
+	}
+	for _, m := range s.masks {
+		for p := range s.tree.objects {
+			if policy.Covers(target, p) && (p == m || s.shownAgain(p, []string{m})) {
+				return ""
+			}
+		}
 	}
 	for _, deny := range all {
 		if policy.Covers(target, deny) || (deny == "/" && depthOf(target) == 1) {

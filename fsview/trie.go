@@ -15,6 +15,8 @@ type rule struct {
 	mandatory bool
 	here      bool // about this path alone, not about the object: not repeated where mounts show that again
 	useless   bool // known to grant nothing, and said so
+
+	content []byte // of a mask: what the file shows (FS-58)
 }
 
 // why is the text of a step's Why.
@@ -38,6 +40,7 @@ type node struct {
 	root  *rule // allowWrite
 	deny  *rule // denyWrite or mandatory
 	keep  *rule // FS-23
+	fake  *rule // a mask (FS-58)
 
 	spread bool      // hide or hard stands for a deny of `/` (FS-22)
 	source *location // for an allow of a link: where its content lies (FS-9)
@@ -81,6 +84,7 @@ func (n *node) kernelTree() bool {
 type state struct {
 	hidden bool
 	hard   bool  // hidden, and nothing beneath is re-allowed
+	fake   bool  // a file with a content of srt's own (FS-58); not hidden
 	owner  *rule // when hidden: the deny
 	root   *rule // the write root that covers it
 	deny   *rule // the write deny that covers it
@@ -91,6 +95,9 @@ func (s state) writable() bool { return !s.hidden && s.root != nil && s.deny == 
 // enter gives the state at n from that of its parent: the deepest read rule decides and an allow wins at equal depth
 // (FS-22); writing needs a root and no deny, at any depth (FS-26).
 func (s state) enter(n *node) state {
+	if n.fake != nil { // a mask beats every list (FS-58)
+		return state{fake: true, root: s.root, deny: n.fake}
+	}
 	if s.root == nil {
 		s.root = n.root
 	}
@@ -147,9 +154,9 @@ func (n *node) stateAt(location string) state {
 	return s
 }
 
-// readDenied reports whether a read deny stands at n or beneath it.
+// readDenied reports whether a read deny or a mask stands at n or beneath it.
 func (n *node) readDenied() bool {
-	if n.hide != nil || n.hard != nil || n.empty != nil {
+	if n.hide != nil || n.hard != nil || n.empty != nil || n.fake != nil {
 		return true
 	}
 	for _, c := range n.children {

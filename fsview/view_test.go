@@ -85,7 +85,8 @@ func (v *view) attach(s Step) error {
 		v.memory[full] = s.Dir || i < len(s.Make)-1
 	}
 	reveal := s.Kind == Reveal || s.Kind == RevealWritable
-	if reveal != (s.HiddenBy != "") || reveal != (s.Source != "") {
+	inside := reveal || (s.Kind == Mask && s.HiddenBy != "")
+	if inside != (s.HiddenBy != "") || reveal != (s.Source != "") {
 		return fmt.Errorf("%s %s: HiddenBy %q Source %q", s.Kind, s.Path, s.HiddenBy, s.Source)
 	}
 	point := v.at(s.Path)
@@ -94,7 +95,7 @@ func (v *view) attach(s Step) error {
 		return fmt.Errorf("%s %s: no mount point", s.Kind, s.Path)
 	case point.dir != s.Dir:
 		return fmt.Errorf("%s %s: the mount point is of the other kind", s.Kind, s.Path)
-	case reveal != (point.kind == inMemory):
+	case inside != (point.kind == inMemory):
 		return fmt.Errorf("%s %s: mount point in memory: %v", s.Kind, s.Path, point.kind == inMemory)
 	}
 	v.mounts[s.Path] = s
@@ -105,7 +106,7 @@ func (v *view) attach(s Step) error {
 const (
 	nothing  = iota // ENOENT
 	inMemory        // an object of the sandbox's own
-	masked          // the empty file of HideFile
+	masked          // the empty file of HideFile, or that of a Mask
 	onHost          // an object of the host
 )
 
@@ -115,6 +116,7 @@ type shown struct {
 	dir      bool
 	writable bool   // by the mount it lies on
 	mount    string // path of that mount
+	fake     string // what a mask shows
 }
 
 // at looks a path up, through the deepest mount that covers it.
@@ -138,9 +140,9 @@ func (v *view) at(p string) shown {
 			out.kind, out.dir, out.writable = inMemory, rel == "" || isDir, m.Kind == HideDir
 		}
 		return out
-	case m.Kind == HideFile:
+	case m.Kind == HideFile, m.Kind == Mask:
 		if rel == "" {
-			out.kind = masked
+			out.kind, out.fake = masked, string(m.Content)
 		}
 		return out
 	case m.Kind == Reveal || m.Kind == RevealWritable:

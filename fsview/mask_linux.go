@@ -1,0 +1,52 @@
+package fsview
+
+import (
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// prepareFakes makes the directory in the yard that holds the contents of masks, and mounts it read-only on itself: copies
+// of what that shows are read-only from the start. The files are made beneath the mount, through a descriptor that was
+// opened before.
+func (c *compiler) prepareFakes() {
+	if !slices.ContainsFunc(c.plan.Steps, func(s Step) bool { return s.Kind == Mask }) {
+		return
+	}
+	const name = "fakes"
+	c.makeDir(name, 0o700)
+	c.fakes = c.p.Call("open", name, unix.SYS_OPENAT, c.yard.Arg(), c.p.Str(name), ns.Int(unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC), ns.Int(0))
+	c.fakeView = c.readOnlyTemplate(name)
+}
+
+// attachMask appends the making of a fake file and puts it over the real one (FS-58), or, inside a hidden directory, over
+// an empty file made for it.
+func (c *compiler) attachMask(s Step) {
+	tree := c.fakeTree(s)
+	if s.HiddenBy != "" {
+		c.makePlace(s)
+		c.put(s.Path, tree, c.open(s.Path))
+		return
+	}
+	c.put(s.Path, tree, c.placeOf(s))
+}
+
+// fakeTree makes a file of the caller with a mask's content, and gives a read-only mount of it.
+func (c *compiler) fakeTree(s Step) ns.Slot {
+	name := strconv.Itoa(c.faked)
+	c.faked++
+	fd := c.p.Call("make the fake of", s.Path, unix.SYS_OPENAT, c.fakes.Arg(), c.p.Str(name),
+		ns.Int(unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC), ns.Int(0o600))
+	if len(s.Content) > 0 {
+		n := c.p.Call("write the fake of", s.Path, unix.SYS_WRITE, fd.Arg(), c.p.Bytes(s.Content), ns.Int(len(s.Content)))
+		c.p.Store(c.statx, 0, n)
+		c.p.Expect("write the fake of", s.Path, c.statx, 0, 1<<32-1, uint64(len(s.Content)), syscall.ENOSPC)
+	}
+	c.p.Close(fd)
+	return c.p.Call("copy the mount for", s.Path, unix.SYS_OPEN_TREE, c.fakeView.Arg(), c.p.Str(name),
+		ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC))
+}
