@@ -51,6 +51,11 @@ func child(filters string) int {
 			}
 		}
 	}
+	if filters == joined {
+		for _, f := range Stack(Base(), Namespaces(), UnixDatagram(), Names()) {
+			programs = append(programs, f.Program())
+		}
+	}
 	if filters == allowAll {
 		programs = append(programs, retAllow())
 	}

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -283,10 +285,9 @@ func TestListener_TheCallerDies(t *testing.T) {
 func TestListener_ASignalDoesNotInterruptAReceivedCall(t *testing.T) {
 	s := supervise(t, modeCalls, oneMkdir(), askMkdir())
 	n := s.mustReceive(t)
-	for range 100 {
-		if err := unix.Tgkill(s.cmd.Process.Pid, int(n.PID), unix.SIGURG); err != nil {
-			t.Fatal(err)
-		}
+	awaitKillable(t, s.cmd.Process.Pid, n.PID)
+	if err := unix.Tgkill(s.cmd.Process.Pid, int(n.PID), unix.SIGURG); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Valid(n.ID); err != nil {
 		t.Errorf("after a signal: %v", err)
@@ -299,6 +300,24 @@ func TestListener_ASignalDoesNotInterruptAReceivedCall(t *testing.T) {
 	}
 	if got := answered(t, s); got.Value != 42 {
 		t.Errorf("the call gave %+v, want 42", got)
+	}
+}
+
+// awaitKillable waits until a thread sleeps so that only a fatal signal wakes it (TASK_KILLABLE, which shows as D). With
+// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV that follows the reception of its call; without, it never comes.
+func awaitKillable(t *testing.T, pid int, thread uint32) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, thread))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "\nState:\tD") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the caller can still be interrupted:\n%s", b)
+		}
 	}
 }
 
