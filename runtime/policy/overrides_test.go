@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+func pathEntries(paths ...string) []config.PathEntry {
+	list := []config.PathEntry{}
+	for _, p := range paths {
+		list = append(list, config.PathEntry{Path: p})
+	}
+	return list
+}
+
+func sessionConfig() *config.Config {
+	return &config.Config{
+		Filesystem: config.Filesystem{Disabled: true, DenyRead: pathEntries("f"), AllowRead: pathEntries("ar"), AllowWrite: pathEntries("w"),
+			DenyWrite: pathEntries("dw"), AllowGitConfig: true},
+		Credentials:              &config.Credentials{Files: []config.FileCredential{{Path: "tok", Credential: config.Credential{Mode: config.ModeDeny}}}},
+		MandatoryDenySearchDepth: 5,
+	}
+}
+
+func TestOverride(t *testing.T) {
+	tests := []struct {
+		name string
+		o    CommandOverride
+		want func(c *config.Config)
+	}{
+		{"FS-60 nothing", CommandOverride{}, func(*config.Config) {}},
+		{"FS-61 case 35 an empty section turns the rules on", CommandOverride{Filesystem: &FilesystemOverride{}},
+			func(c *config.Config) { c.Filesystem.Disabled = false }},
+		{"FS-61 disabled for one command", CommandOverride{Filesystem: &FilesystemOverride{Disabled: true}}, func(*config.Config) {}},
+		{"FS-60 each list replaces its own", CommandOverride{Filesystem: &FilesystemOverride{DenyRead: pathEntries("x"), AllowWrite: pathEntries()}},
+			func(c *config.Config) {
+				c.Filesystem.Disabled, c.Filesystem.DenyRead, c.Filesystem.AllowWrite = false, pathEntries("x"), pathEntries()
+			}},
+		{"FS-60 the other two lists", CommandOverride{Filesystem: &FilesystemOverride{AllowRead: pathEntries("x"), DenyWrite: pathEntries("y", "z")}},
+			func(c *config.Config) {
+				c.Filesystem.Disabled, c.Filesystem.AllowRead, c.Filesystem.DenyWrite = false, pathEntries("x"), pathEntries("y", "z")
+			}},
+		{"FS-60 credentials are replaced whole", CommandOverride{Credentials: &config.Credentials{AllowPlaintextInject: true}},
+			func(c *config.Config) { c.Credentials = &config.Credentials{AllowPlaintextInject: true} }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			session, want := sessionConfig(), sessionConfig()
+			tt.want(want)
+			got := Override(session, tt.o)
+			plain := cmpopts.IgnoreUnexported(config.Config{})
+			if d := cmp.Diff(want, got, plain); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			for _, l := range [][]config.PathEntry{got.Filesystem.DenyRead, got.Filesystem.AllowRead, got.Filesystem.AllowWrite, got.Filesystem.DenyWrite} {
+				for i := range l {
+					l[i].Path = "changed"
+				}
+			}
+			if got.Credentials != nil && len(got.Credentials.Files) > 0 {
+				got.Credentials.Files[0].Path = "changed"
+			}
+			if d := cmp.Diff(sessionConfig(), session, plain); d != "" {
+				t.Errorf("FS-63 the session shares a list with the command (-want +got):\n%s", d)
+			}
+			if o := tt.o.Filesystem; o != nil && len(o.DenyRead) > 0 && o.DenyRead[0].Path == "changed" {
+				t.Error("FS-63 the override shares a list with the command")
+			}
+		})
+	}
+}
+
+func TestResolveMasks_FS58(t *testing.T) {
+	file := func(path, mode string) config.FileCredential {
+		return config.FileCredential{Path: path, Credential: config.Credential{Mode: mode}}
+	}
+	in := PathInput{Cwd: "/h/p", Home: "/h", CredentialFiles: []config.FileCredential{
+		file("~/.netrc", config.ModeMask), file("k", config.ModeDeny), file("a*[b]", config.ModeMask), file("/x/../y", config.ModeMask)}}
+	masks, err := ResolveMasks(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct{ key, path string }{
+		{"credentials.files.0.path", "/h/.netrc"}, {"credentials.files.2.path", "/h/p/a*[b]"}, {"credentials.files.3.path", "/y"}} {
+		if m := masks[i]; m.Key != want.key || m.Path != want.path || m.Pattern {
+			t.Errorf("%+v, want %+v", m, want)
+		}
+	}
+	if len(masks) != 3 {
+		t.Errorf("%d masks", len(masks))
+	}
+	for _, bad := range []PathInput{
+		{Cwd: "/h/p", CredentialFiles: []config.FileCredential{file("~/.netrc", config.ModeMask)}},
+		{Cwd: "/h/p", Home: "/h", CredentialFiles: []config.FileCredential{file("a\x00b", config.ModeMask)}},
+	} {
+		var pe *PathError
+		if masks, err := ResolveMasks(bad); !errors.As(err, &pe) || pe.Key != "credentials.files.0.path" || masks != nil {
+			t.Errorf("%v, %v", masks, err)
+		}
+	}
+}
+
+func TestViews_FS56_FS28(t *testing.T) {
+	rules, err := ResolvePaths(PathInput{Cwd: "/h/p", Home: "/h", DenyRead: pathEntries("s", "s"), AllowRead: pathEntries("s/a"), AllowWrite: pathEntries(".", "/tmp/claude"),
+		DenyWrite: pathEntries("k"), CredentialFiles: []config.FileCredential{{Path: "~/.netrc", Credential: config.Credential{Mode: config.ModeDeny}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, write := Views(false, "/h", rules)
+	if d := cmp.Diff(ReadView{[]string{"/h/p/s", "/h/.netrc"}, []string{"/h/p/s/a"}}, read); d != "" {
+		t.Errorf("read (-want +got):\n%s", d)
+	}
+	want := append(DefaultWritePaths("/h", rules), "/h/p")
+	if d := cmp.Diff(WriteView{want, []string{"/h/p/k"}}, write); d != "" {
+		t.Errorf("write (-want +got):\n%s", d)
+	}
+	read, write = Views(true, "/h", rules)
+	if d := cmp.Diff(ReadView{[]string{}, []string{}}, read); d != "" {
+		t.Errorf("disabled, read (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(WriteView{[]string{"/"}, []string{}}, write); d != "" {
+		t.Errorf("disabled, write (-want +got):\n%s", d)
+	}
+}
