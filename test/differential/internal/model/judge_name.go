@@ -157,7 +157,7 @@ func judgeRename(w *World, op Op, v *verdict, act bool) {
 	w.stays(to, v)
 	w.apart(from.in, to.in, v)
 	if from.exists && to.exists && from.obj == to.obj {
-		v.open = true // nothing is done, whatever the rules say
+		v.skip = true // nothing is done, whatever the rules say
 	}
 	if from.exists && covers(from.loc, to.loc) && from.loc != to.loc {
 		v.no("EINVAL")

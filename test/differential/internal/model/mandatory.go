@@ -36,6 +36,7 @@ func (r *rules) mandatory() {
 		}
 	}
 	r.inCwd()
+	r.linked()
 	starts := append([]string{Cwd, Home}, r.roots...)
 	for _, dir := range upwards(Cwd)[1:] {
 		if !r.writable(dir) {
@@ -107,6 +108,24 @@ func (r *rules) insideMandatory(loc string) bool {
 	return false
 }
 
+// linked gives up on names that are links in a home that is not writable: that a name there counts although the home is
+// not searched is not said.
+func (r *rules) linked() {
+	for _, name := range slices.Concat(mandatoryFiles, mandatoryDirs, []string{".git", ".claude"}) {
+		for _, dir := range []string{Home, Cwd} {
+			if dir == Cwd && !r.pol.LooseMandatory {
+				continue
+			}
+			at := follow(r.root, dir+"/"+name, true, plain)
+			for _, w := range r.roots {
+				if len(at.links) > 0 && !coversAny(r.roots, dir) && (covers(w, at.loc) || covers(at.loc, w)) {
+					r.err = ErrUnstated
+				}
+			}
+		}
+	}
+}
+
 // inCwd is FS-37: every name counts there, existing or not.
 func (r *rules) inCwd() {
 	add := func(names ...string) {
@@ -124,6 +143,11 @@ func (r *rules) inCwd() {
 		add(".git/hooks")
 		if !r.pol.AllowGitConfig {
 			add(".git/config")
+		}
+		for _, name := range r.gitNames() {
+			if follow(r.root, git.loc+"/"+name, false, plain).obj != nil {
+				add(".git/" + name)
+			}
 		}
 		r.maybeDenied = append(r.maybeDenied, git.loc+"/commondir", git.loc+"/config.worktree")
 	default:
@@ -165,6 +189,8 @@ func (r *rules) search(start string, o *Object) {
 				r.protect(loc)
 			}
 		case slices.Contains(mandatoryDirs, name) && !deep, in == ".claude" && (name == "commands" || name == "agents") && !deep:
+			r.protect(loc)
+		case in == ".git" && above == 0 && slices.Contains(r.gitNames(), name):
 			r.protect(loc)
 		case name == ".claude" && o.Kind == Link && !deep:
 			r.hold([]string{loc})

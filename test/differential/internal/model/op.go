@@ -37,7 +37,8 @@ func (w Want) Allows(outcome string) bool {
 type verdict struct {
 	errs  map[string]bool
 	soft  map[string]bool // errors that are acceptable, but so is success
-	open  bool
+	open  bool // left open unless something refuses it
+	skip  bool // left open in any case
 	value string
 }
 
@@ -59,7 +60,7 @@ func (v *verdict) maybe(errs string) {
 func (v *verdict) want() Want {
 	all := maps.Clone(v.errs)
 	maps.Copy(all, v.soft)
-	return Want{OK: len(v.errs) == 0, Errs: slices.Sorted(maps.Keys(all)), Value: v.value, Open: v.open && len(v.errs) == 0}
+	return Want{OK: len(v.errs) == 0, Errs: slices.Sorted(maps.Keys(all)), Value: v.value, Open: v.skip || v.open && len(v.errs) == 0}
 }
 
 // judge decides an operation and, with act, does it in the model.

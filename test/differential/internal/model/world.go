@@ -3,6 +3,7 @@ package model
 import (
 	"path"
 	"slices"
+	"strings"
 )
 
 // zone says what can be done with the objects of a part of the view.
@@ -164,6 +165,11 @@ func (w *World) pinAll() {
 	for _, dir := range append([]string{Home}, r.roots...) { // names that are protected there may count before they exist
 		protect([]string{join(dir, "x")}, w.loose)
 	}
+	w.host.each("/", func(loc string, _ *Object) { // so may what is not there in these
+		if name := strings.ToLower(path.Base(loc)); name == ".claude" || name == ".git" {
+			protect([]string{join(loc, "x")}, w.loose)
+		}
+	})
 	for _, l := range r.writePatterns {
 		protect([]string{join(l.dir, "x")}, w.loose)
 	}
