@@ -38,10 +38,22 @@ const (
 	sockFD = 3
 )
 
+// TestMain also checks that no test left a descriptor open.
 func TestMain(m *testing.M) {
 	mode, ok := os.LookupEnv(envMode)
 	if !ok {
-		os.Exit(m.Run())
+		// The runtime's poller opens descriptors of its own at the first pipe, and keeps them.
+		if r, w, err := os.Pipe(); err == nil {
+			r.Close()
+			w.Close()
+		}
+		before := descriptors()
+		code := m.Run()
+		if after := descriptors(); code == 0 && after > before {
+			fmt.Fprintf(os.Stderr, "%d descriptors were open before the tests and %d are now\n", before, after)
+			code = 1
+		}
+		os.Exit(code)
 	}
 	runtime.LockOSThread()
 	if err := childMain(mode); err != nil {

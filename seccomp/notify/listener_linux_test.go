@@ -337,6 +337,40 @@ func TestListener_PassesOverADeadCall(t *testing.T) {
 	}
 }
 
+// Several receivers share the calls: each call comes to one of them, and every one hears of the end.
+func TestListener_SeveralReceivers(t *testing.T) {
+	const calls = 300
+	s := supervise(t, modeBench, strconv.Itoa(calls), askMkdir())
+	var wait sync.WaitGroup
+	var received sync.Map
+	for range 3 {
+		wait.Go(func() {
+			for {
+				var n Notification
+				if err := s.Receive(&n); err != nil {
+					if !errors.Is(err, ErrGone) {
+						t.Error(err)
+					}
+					return
+				}
+				if _, twice := received.LoadOrStore(n.ID, true); twice {
+					t.Errorf("call %#x was received twice", n.ID)
+				}
+				if err := s.Respond(n.ID, 0, unix.EPERM); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	count := 0
+	received.Range(func(any, any) bool { count++; return true })
+	if count != calls {
+		t.Errorf("%d calls were received, want %d", count, calls)
+	}
+	s.wait(t)
+}
+
 func TestListener_StopEndsEveryReceive(t *testing.T) {
 	s := supervise(t, modeCalls, oneMkdir(), askMkdir())
 	held := s.mustReceive(t)
