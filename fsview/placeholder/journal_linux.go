@@ -38,7 +38,7 @@ func (s *store) appendLines(lines []string, sync bool) error {
 		return nil
 	}
 	where := path.Join(s.path, journalName)
-	fd, err := openMode(int(s.dir.Fd()), journalName, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW, 0o600)
+	fd, err := openOwn(int(s.dir.Fd()), journalName, unix.O_WRONLY|unix.O_APPEND)
 	if err != nil {
 		return stateFailure("open the journal", where, err)
 	}
@@ -108,7 +108,7 @@ func (s *store) empty() error {
 // rewrite replaces the journal by one of the live records alone.
 func (s *store) rewrite(c *contents) error {
 	where := path.Join(s.path, newJournal)
-	fd, err := openMode(int(s.dir.Fd()), newJournal, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	fd, err := openOwn(int(s.dir.Fd()), newJournal, unix.O_WRONLY|unix.O_TRUNC)
 	if err != nil {
 		return stateFailure("make a shorter journal", where, err)
 	}

@@ -141,23 +141,9 @@ func syncDir(at int, name string) error {
 // errNotNew is an object that is not the one this process has just made: somebody put another in its place.
 var errNotNew = errors.New("it was replaced while it was made")
 
-// create makes r's object, still unfinished, in the directory at and returns an O_PATH descriptor of it.
+// create makes r's object, still unfinished, in the directory at and returns a descriptor of it.
 func (r *record) create(at int) (int, error) {
-	mode := uint32(unfinishedFile)
-	if r.dir {
-		mode = unfinishedDir
-		if err := ignoringEINTR(func() error { return unix.Mkdirat(at, r.name, mode) }); err != nil {
-			return -1, err
-		}
-	} else {
-		fd, err := openMode(at, r.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
-		if err != nil {
-			return -1, err
-		}
-		unix.Close(fd)
-	}
-	crash("created")
-	fd, err := open(at, r.name, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, mode, err := r.open(at)
 	if err != nil {
 		return -1, err
 	}
@@ -166,8 +152,7 @@ func (r *record) create(at int) (int, error) {
 		err = errNotNew
 	}
 	if err == nil && o.mode != mode {
-		// The umask. Where the sticky bit cannot be had, it stays away.
-		err = chmodPath(fd, mode)
+		err = chmodPath(fd, mode) // the umask
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -176,17 +161,34 @@ func (r *record) create(at int) (int, error) {
 	return fd, nil
 }
 
-// fresh reports that o can be what was just made for r: nothing that could be another's is changed in what follows. A
-// directory may have inherited the set-group-ID bit; the permissions of files differ where the file system has none.
-func (r *record) fresh(o *observed) bool {
-	switch {
-	case o.dir != r.dir || o.regular == r.dir, o.born != 0 && o.born < r.time-int64(clockSkew):
-		return false
-	case r.dir:
-		return o.mode&^(unfinishedDir|setgid) == 0
-	default:
-		return o.size == 0 && o.nlink == 1
+func (r *record) open(at int) (fd int, mode uint32, err error) {
+	if !r.dir {
+		fd, err = openMode(at, r.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, unfinishedFile)
+		if err == nil {
+			crash("created")
+		}
+		return fd, unfinishedFile, err
 	}
+	if err := ignoringEINTR(func() error { return unix.Mkdirat(at, r.name, unfinishedDir) }); err != nil {
+		return -1, 0, err
+	}
+	crash("created")
+	fd, err = open(at, r.name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || isAbsent(err) {
+		err = errNotNew
+	}
+	return fd, unfinishedDir, err
+}
+
+// fresh reports that o can be what was just made for r. No call makes a directory and opens it, so another may have been
+// put in its place; that one must not be changed. Only an unfinished one has the sticky bit and is writable by its owner
+// alone; it may have inherited the set-group-ID bit.
+func (r *record) fresh(o *observed) bool {
+	if !r.dir {
+		return o.regular
+	}
+	return o.dir && o.mode&sticky != 0 && o.mode&^(unfinishedDir|setgid) == 0 &&
+		(o.born == 0 || o.born >= r.time-int64(clockSkew))
 }
 
 // setMark marks the object behind an O_PATH descriptor, and reports whether its file system has such attributes.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
-	"strings"
 )
 
 // Name is a name that must not come to exist.
@@ -54,12 +52,6 @@ func (e *Error) Error() string {
 // Unwrap gives the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// stateError is ErrState with the system's error behind it.
-type stateError struct{ err error }
-
-func (e stateError) Error() string   { return ErrState.Error() + ": " + e.err.Error() }
-func (e stateError) Unwrap() []error { return []error{ErrState, e.err} }
-
 // DefaultState is the absolute path of the state directory of the user uid (the effective id): $XDG_STATE_HOME/srt, else
 // /var/lib/srt for root, else ~/.local/state/srt. It has to survive a power cut, as the placeholders do; that rules out
 // /run and /tmp. For root it does not depend on HOME, which sudo may leave pointing to another user's. Nothing is created.
@@ -77,44 +69,4 @@ func DefaultState(getenv func(string) string, uid int) (string, error) {
 	}
 	return "", &Error{Op: "find the state directory", Path: "$HOME", Err: ErrState,
 		Advice: "set HOME or XDG_STATE_HOME to an absolute path; placeholders are recorded there"}
-}
-
-// checkPath is nil for an absolute path other than / in its shortest form.
-func checkPath(p string) error {
-	if p == "/" || !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsRune(p, 0) {
-		return &Error{Op: "use the path", Path: p, Err: ErrPath, Advice: "this is a mistake of the caller; report it"}
-	}
-	return nil
-}
-
-// sortedNames are names in path order, each path once. The same path asked for as a file and as a directory is a
-// directory's: that denies no less.
-func sortedNames(names []Name) ([]Name, error) {
-	list := slices.Clone(names)
-	for _, n := range list {
-		if err := checkPath(n.Path); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(list, func(a, b Name) int {
-		switch {
-		case a.Path != b.Path:
-			return strings.Compare(a.Path, b.Path)
-		case a.Dir == b.Dir:
-			return 0
-		case a.Dir:
-			return -1
-		default:
-			return 1
-		}
-	})
-	return slices.CompactFunc(list, func(a, b Name) bool { return a.Path == b.Path }), nil
-}
-
-func byPath(a, b Placeholder) int { return strings.Compare(a.Path, b.Path) }
-
-// split is the directory and the last name of an absolute path.
-func split(p string) (dir, name string) {
-	dir, name = path.Split(p)
-	return path.Clean(dir), name
 }

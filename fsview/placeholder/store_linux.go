@@ -53,13 +53,30 @@ func openState(dir string, create bool) (*store, error) {
 		s.close()
 		return nil, stateFailure("use the state directory", dir, err)
 	}
-	lock, err := openMode(fd, lockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW, 0o600)
+	lock, err := openOwn(fd, lockName, unix.O_RDWR)
 	if err != nil {
 		s.close()
 		return nil, stateFailure("open the lock of the journal", path.Join(dir, lockName), err)
 	}
 	s.lock = os.NewFile(uintptr(lock), path.Join(dir, lockName))
 	return s, nil
+}
+
+// openOwn opens a file of the state directory, and makes it when it is missing: mode 0600 whatever the umask.
+func openOwn(at int, name string, flags int) (int, error) {
+	fd, err := openMode(at, name, flags|unix.O_CREAT|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return -1, err
+	}
+	o, err := observe(fd)
+	if err == nil && o.mode != 0o600 {
+		err = ignoringEINTR(func() error { return unix.Fchmod(fd, 0o600) })
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 var errNotOwn = errors.New("it is not a directory of your own that is closed to everybody else (mode 0700)")
@@ -122,6 +139,12 @@ func (s *store) close() {
 		s.lock.Close()
 	}
 }
+
+// stateError is ErrState with the system's error behind it.
+type stateError struct{ err error }
+
+func (e stateError) Error() string   { return ErrState.Error() + ": " + e.err.Error() }
+func (e stateError) Unwrap() []error { return []error{ErrState, e.err} }
 
 func stateFailure(op, p string, err error) error {
 	return &Error{Op: op, Path: p, Err: stateError{err}, Advice: "make it a writable directory of your own with mode 0700, " +

@@ -1,0 +1,447 @@
+package placeholder
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The child reads these: the field, what to do, after how many steps to die, and whether there are extended attributes.
+const (
+	envField    = "SRT_PLACEHOLDER_FIELD"
+	envStep     = "SRT_PLACEHOLDER_STEP"
+	envUnmarked = "SRT_PLACEHOLDER_UNMARKED"
+	envWait     = "SRT_PLACEHOLDER_WAIT"
+)
+
+func TestMain(m *testing.M) {
+	if root := os.Getenv(envField); root != "" {
+		os.Exit(child(root))
+	}
+	os.Exit(m.Run())
+}
+
+var childNames = []string{".bashrc", ".vscode/", "nd/x/y"}
+
+// child holds and releases, and kills itself at a step.
+func child(root string) int {
+	last, err := strconv.Atoi(os.Getenv(envStep))
+	if err != nil {
+		return 3
+	}
+	step := 0
+	crash = func(point string) {
+		if step++; step == last {
+			fmt.Fprintln(os.Stdout, point)
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	if os.Getenv(envUnmarked) != "" {
+		withoutAttributes()
+	}
+	f := &field{state: filepath.Join(root, "state/srt"), project: filepath.Join(root, "p")}
+	s, err := Hold(f.state, f.names(childNames...))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 4
+	}
+	if os.Getenv(envWait) != "" {
+		fmt.Fprintln(os.Stdout, "held")
+		io.Copy(io.Discard, os.Stdin)
+	}
+	if err := s.Release(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 5
+	}
+	return 0
+}
+
+func withoutAttributes() {
+	setxattr = func(string, string, []byte, int) error { return unix.EOPNOTSUPP }
+}
+
+// command is a child for a field.
+func (f *field) command(env ...string) *exec.Cmd {
+	f.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), append(env, envField+"="+filepath.Dir(f.project))...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// diesAt runs a child that kills itself at a step, and returns the step's name, "" when it ended before.
+func (f *field) diesAt(step int, env ...string) string {
+	f.t.Helper()
+	out, err := f.command(append(env, envStep+"="+strconv.Itoa(step))...).Output()
+	if err == nil {
+		return ""
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		f.t.Fatalf("step %d: %v", step, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// FS-52, FS-54, case 29: killed between any two steps, the next start removes all of it, and nothing else.
+func TestFS54_KilledBetweenAnyTwoSteps(t *testing.T) {
+	for name, env := range map[string][]string{"marked": nil, "unmarked": {envUnmarked + "=1"}} {
+		t.Run(name, func(t *testing.T) {
+			points := map[string]bool{}
+			for step := 1; ; step++ {
+				f := newField(t)
+				f.write("users", "")
+				before := f.tree()
+				point := f.diesAt(step, env...)
+				if point == "" {
+					f.wantTree(before...)
+					break
+				}
+				points[point] = true
+				// The next start may want other names, or the same.
+				if step%2 == 0 {
+					f.sweep()
+				} else {
+					f.release(f.hold(childNames...))
+				}
+				f.wantTree(before...)
+				f.wantForgotten()
+				if t.Failed() {
+					t.Fatalf("killed at step %d, %q", step, point)
+				}
+			}
+			want := []string{"numbered", "recorded", "created", "marked", "finished", "made", "releasing", "proven", "aside", "cleared"}
+			if name == "unmarked" {
+				want = append(want, "described")
+			}
+			for _, p := range want {
+				if !points[p] {
+					t.Errorf("no child died at %q; they died at %v", p, points)
+				}
+			}
+		})
+	}
+}
+
+// What a user does with the name of a placeholder whose maker was killed is the user's.
+func TestFS54_KilledThenUsedByItsOwner(t *testing.T) {
+	for step := 1; ; step++ {
+		f := newField(t)
+		if f.diesAt(step, envUnmarked+"=1") == "" {
+			break
+		}
+		os.RemoveAll(f.path(".bashrc"))
+		f.write(".bashrc", "")
+		f.sweep()
+		f.wantTree(`-rw-r--r-- .bashrc ""`)
+		if t.Failed() {
+			t.Fatalf("killed at step %d", step)
+		}
+	}
+}
+
+// A journal is cut at any byte after what was synced, or the blocks after that are zeros, and the machine has booted
+// again: the numbers of devices may be others.
+func TestFS54_PowerCut(t *testing.T) {
+	for name, unmarked := range map[string]bool{"marked": false, "unmarked": true} {
+		t.Run(name, func(t *testing.T) {
+			if unmarked {
+				defer func(set func(string, string, []byte, int) error) { setxattr = set }(setxattr)
+				withoutAttributes()
+			}
+			f := newField(t)
+			journal := filepath.Join(f.state, journalName)
+			for n, whole := 0, false; !whole; n += 7 {
+				die(f.hold("f", "d/"))
+				data, err := os.ReadFile(journal)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cut := syncedLength(data, unmarked) + n
+				data = otherBoot(data)
+				if whole = cut >= len(data); whole {
+					cut = len(data)
+				}
+				if n%2 == 0 {
+					clear(data[cut:])
+				} else {
+					data = data[:cut]
+				}
+				if err := os.WriteFile(journal, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				f.sweep()
+				f.wantTree()
+				f.wantForgotten()
+				if t.Failed() {
+					t.Fatalf("cut at byte %d of %d:\n%s", cut, len(data), data)
+				}
+			}
+		})
+	}
+}
+
+// syncedLength is how much of a journal is on the disk in any case: the make lines, and without marks the made lines of
+// unfinished objects.
+func syncedLength(journal []byte, unmarked bool) int {
+	c := parse(journal)
+	n := 0
+	for _, r := range c.live() {
+		n += len(r.makeLine())
+		if unmarked {
+			first := *r
+			first.made = &evidence{id: r.made.id, mode: unfinishedFile, uid: r.made.uid, born: r.made.born, modified: r.made.modified}
+			if r.dir {
+				first.made.mode = unfinishedDir
+			}
+			n += len(first.madeLine())
+		}
+	}
+	return n
+}
+
+// otherBoot is the journal as another boot finds it, each line in its place.
+func otherBoot(journal []byte) []byte {
+	var text strings.Builder
+	boot := bootID()
+	for l := range strings.SplitSeq(strings.TrimSuffix(string(journal), "\n"), "\n") {
+		_, rest, _ := strings.Cut(l, " ")
+		text.WriteString(line(strings.Replace(rest, boot, strings.Repeat("x", len(boot)), 1)))
+	}
+	return []byte(text.String())
+}
+
+// FS-54: the first of two processes is killed; the other's names stay until it ends.
+func TestFS54_Case30_KilledProcess(t *testing.T) {
+	f := newField(t)
+	victim := f.command(envStep+"=0", envWait+"=1")
+	in, err := victim.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := bufio.NewReader(out).ReadString('\n'); text != "held\n" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	s := f.hold(".bashrc")
+	f.sweep()
+	both := []string{`-r--r--r-- .bashrc ""`, "dr-xr-xr-x .vscode", "dr-xr-xr-x nd"}
+	f.wantTree(both...)
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	victim.Wait()
+	f.wantTree(both...)
+	f.sweep()
+	f.wantTree(both[0])
+	f.release(s)
+	f.wantTree()
+	f.wantForgotten()
+}
+
+// A copy of the descriptor, as pid 1 of a sandbox has one, keeps the names when srt is killed, and not after a release.
+func TestFS54_CopyOfTheDescriptorKeepsTheNames(t *testing.T) {
+	f := newField(t)
+	s := f.hold("f")
+	pid1, err := unix.FcntlInt(s.File().Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	die(s)
+	f.sweep()
+	f.wantTree(`-r--r--r-- f ""`)
+	unix.Close(pid1)
+	f.sweep()
+	f.wantTree()
+
+	s = f.hold("f")
+	if pid1, err = unix.FcntlInt(s.File().Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pid1)
+	second := f.hold("f")
+	f.release(s)
+	f.wantTree(`-r--r--r-- f ""`)
+	f.release(second)
+	f.wantTree()
+}
+
+// The directory of a placeholder is exchanged before the removal: nothing beneath another directory is touched, and what
+// was made is still found where the session's own descriptor leads.
+func TestFS54_DirectorySwap(t *testing.T) {
+	swaps := map[string]func(f *field) error{
+		"another directory": func(f *field) error { return os.Mkdir(f.path("sub"), 0o755) },
+		"a link":            func(f *field) error { return os.Symlink("other", f.path("sub")) },
+		"a link to itself":  func(f *field) error { return os.Symlink("moved", f.path("sub")) },
+		"a file":            func(f *field) error { return os.WriteFile(f.path("sub"), nil, 0o644) },
+		"nothing":           func(*field) error { return nil },
+	}
+	for name, swap := range swaps {
+		t.Run(name, func(t *testing.T) {
+			f := newField(t)
+			for _, dir := range []string{"sub", "other"} {
+				if err := os.Mkdir(f.path(dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The other directory holds a file that is like a placeholder.
+			f.write("other/f", "")
+			os.Chmod(f.path("other/f"), 0o444)
+			released, killed := f.hold("sub/f"), f.hold("sub/g")
+			die(killed)
+			if err := os.Rename(f.path("sub"), f.path("moved")); err != nil {
+				t.Fatal(err)
+			}
+			if err := swap(f); err != nil {
+				t.Fatal(err)
+			}
+			f.release(released)
+			f.sweep()
+			if got := strings.Join(f.tree(), "\n"); !strings.Contains(got, `-r--r--r-- other/f ""`) ||
+				strings.Contains(got, "moved/f") || !strings.Contains(got, `-r--r--r-- moved/g ""`) {
+				t.Errorf("the project:\n%s", got)
+			}
+			// The record is kept: the directory may come back.
+			os.RemoveAll(f.path("sub"))
+			if err := os.Rename(f.path("moved"), f.path("sub")); err != nil {
+				t.Fatal(err)
+			}
+			f.sweep()
+			f.wantTree("drwxr-xr-x other", `-r--r--r-- other/f ""`, "drwxr-xr-x sub")
+			f.wantForgotten()
+		})
+	}
+}
+
+func TestFS54_RecordOfAnUnreachableDirectoryExpires(t *testing.T) {
+	f := newField(t)
+	if err := os.Mkdir(f.path("sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	die(f.hold("sub/f"))
+	os.RemoveAll(f.path("sub"))
+	f.sweep()
+	journal := filepath.Join(f.state, journalName)
+	data, err := os.ReadFile(journal)
+	if err != nil || len(parse(data).live()) != 1 {
+		t.Fatalf("%v; the record is gone at once: %q", err, data)
+	}
+	r := parse(data).live()[0]
+	r.time = time.Now().Add(-retention - time.Hour).UnixNano()
+	if err := os.WriteFile(journal, []byte(r.makeLine()+r.madeLine()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.sweep()
+	f.wantForgotten()
+}
+
+// A file that is renamed onto the name just after the placeholder was proven is not lost.
+func TestFS52_FileThatArrivesDuringTheRemoval(t *testing.T) {
+	f := newField(t)
+	s := f.hold("f")
+	defer func() { crash = func(string) {} }()
+	crash = func(point string) {
+		if point == "proven" {
+			f.write("new", "precious")
+			if err := os.Rename(f.path("new"), f.path("f")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	f.release(s)
+	f.wantTree(`-rw-r--r-- f "precious"`)
+	f.wantForgotten()
+}
+
+// What comes to exist between the record and the making is left as it is, and not denied as a placeholder.
+func TestFS54_NameThatAppearsMeanwhile(t *testing.T) {
+	f := newField(t)
+	defer func() { crash = func(string) {} }()
+	crash = func(point string) {
+		if point == "recorded" {
+			f.write("f", "")
+			os.Mkdir(f.path("nd"), 0o700)
+		}
+	}
+	s := f.hold("f", "nd/x", "g")
+	if got := s.Placeholders(); len(got) != 1 || got[0].Path != f.path("g") {
+		t.Errorf("holds %v", got)
+	}
+	f.release(s)
+	f.wantTree(`-rw-r--r-- f ""`, "drwx------ nd")
+	f.wantForgotten()
+}
+
+// A directory that another process puts in place of a new one is not changed. (A file is created and opened by one call.)
+func TestFS54_SwapWhileItIsMade(t *testing.T) {
+	for name, make := range map[string]func(f *field) error{
+		"directory": func(f *field) error { return os.Mkdir(f.path("users"), 0o700) },
+		"file":      func(f *field) error { return os.WriteFile(f.path("users"), []byte("precious"), 0o644) },
+		"link":      func(f *field) error { return os.Symlink(".", f.path("users")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newField(t)
+			if err := make(f); err != nil {
+				t.Fatal(err)
+			}
+			before := f.tree()
+			defer func() { crash = func(string) {} }()
+			crash = func(point string) {
+				if point == "created" {
+					os.Remove(f.path("n"))
+					os.Rename(f.path("users"), f.path("n"))
+				}
+			}
+			if _, err := Hold(f.state, f.names("n/")); !errors.Is(err, errNotNew) {
+				t.Errorf("%v; want %v", err, errNotNew)
+			}
+			if err := os.Rename(f.path("n"), f.path("users")); err != nil {
+				t.Fatal(err)
+			}
+			f.wantTree(before...)
+			f.wantForgotten()
+		})
+	}
+}
+
+func TestFS54_BusyJournal(t *testing.T) {
+	f := newField(t)
+	s := f.hold("f")
+	defer func(d time.Duration) { patience = d }(patience)
+	patience = 0
+	if err := s.st.acquire(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Hold(f.state, f.names("g")); !errors.Is(err, ErrBusy) {
+		t.Errorf("Hold: %v", err)
+	}
+	if err := Sweep(f.state); !errors.Is(err, ErrBusy) {
+		t.Errorf("Sweep: %v", err)
+	}
+	s.st.end()
+	f.release(s)
+	f.wantTree()
+}
