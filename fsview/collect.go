@@ -23,31 +23,59 @@ func (r *rule) label() string {
 	return fmt.Sprintf("%s (%q)", r.key, r.entry)
 }
 
-// collect turns every list into rules at locations.
+// collect turns every list into rules at locations. The deny lists come first: whether an allow adds anything is asked of
+// what they have made.
 func (b *builder) collect() error {
+	rules, x := &b.in.Rules, &expansion{b: b}
+	for l, entries := range [...][]policy.PathRule{listCredential: rules.CredentialDeny, listDenyRead: rules.DenyRead,
+		listDenyWrite: rules.DenyWrite} {
+		for _, r := range entries {
+			why := &rule{key: r.Key, entry: r.Entry, number: listNumbers[l]}
+			place := b.collectDeny
+			if r.Pattern {
+				place = x.add
+			}
+			if err := place(r, why, list(l)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.run(true); err != nil {
+		return err
+	}
+	if err := b.collectAllows(x); err != nil {
+		return err
+	}
+	if err := b.collectOwn(); err != nil {
+		return err
+	}
+	x.settle()
+	return nil
+}
+
+// collectAllows places the allow lists. Where no list denies reading, a pattern that allows it is not even looked for.
+func (b *builder) collectAllows(x *expansion) error {
 	rules := &b.in.Rules
-	for _, r := range rules.CredentialDeny {
-		if err := b.collectDenyRead(r, &rule{key: r.Key, entry: r.Entry, number: "FS-57"}, true); err != nil {
-			return err
-		}
-	}
-	for _, r := range rules.DenyRead {
-		if err := b.collectDenyRead(r, &rule{key: r.Key, entry: r.Entry, number: "FS-22"}, false); err != nil {
-			return err
-		}
-	}
-	for _, r := range rules.DenyWrite {
-		if err := b.collectDenyWrite(r, &rule{key: r.Key, entry: r.Entry, number: "FS-26"}); err != nil {
-			return err
-		}
-	}
 	for _, r := range rules.AllowRead {
-		b.collectAllowRead(r)
+		why := &rule{key: r.Key, entry: r.Entry, number: listNumbers[listAllowRead]}
+		switch {
+		case !r.Pattern:
+			b.collectAllowRead(r, why)
+		case len(rules.DenyRead) > 0:
+			if err := x.add(r, why, listAllowRead); err != nil {
+				return err
+			}
+		}
 	}
 	for _, r := range rules.AllowWrite {
-		b.collectAllowWrite(r, &rule{key: r.Key, entry: r.Entry, number: "FS-26"})
+		why := &rule{key: r.Key, entry: r.Entry, number: listNumbers[listAllowWrite]}
+		if !r.Pattern {
+			b.collectAllowWrite(r, why)
+		} else if err := x.add(r, why, listAllowWrite); err != nil {
+			return err
+		}
 	}
-	return b.collectOwn()
+	return x.run(false)
 }
 
 // collectOwn adds what srt itself asks for.
@@ -103,14 +131,24 @@ func (b *builder) collectKernelMounts() error {
 	return nil
 }
 
-// collectDenyRead places one read deny. hard means that no list lifts it.
-func (b *builder) collectDenyRead(r policy.PathRule, why *rule, hard bool) error {
-	if r.Pattern {
-		return patternError(r, why)
+// collectDeny places one entry of a deny list that is a name.
+func (b *builder) collectDeny(r policy.PathRule, why *rule, l list) error {
+	return b.denyAt(r.Path, b.res.resolve(r.Path, true), why, l, false)
+}
+
+// denyAt denies what lies at a location, to which text leads. found says that a walk has come upon text, so that it is
+// gone, or a dangling link, if there is nothing (FS-18).
+func (b *builder) denyAt(text string, loc location, why *rule, l list, found bool) error {
+	if !found || loc.exists || loc.blocked != nil {
+		b.hold(loc, why)
 	}
-	loc := b.res.resolve(r.Path, true)
-	b.hold(loc, why)
-	at, info := loc.path, loc.info
+	if found && loc.path == "/" && text != "/" {
+		loc.path, loc.info = path.Dir(b.lastLink(loc)), Info{} // FS-18
+	}
+	if l == listDenyWrite {
+		return b.denyWriting(loc, why, found)
+	}
+	at, info, hard := loc.path, loc.info, l == listCredential
 	switch {
 	case loc.special:
 		return b.hideReplaced(at, why, hard)
@@ -122,10 +160,12 @@ func (b *builder) collectDenyRead(r policy.PathRule, why *rule, hard bool) error
 		b.note("%s: %q cannot be inspected (%v), %q is hidden in its place (FS-11)", why.label(), at, loc.blocked,
 			loc.ancestor)
 		at, info, hard = loc.ancestor, Info{}, true
+	case !loc.exists && found:
+		return nil
 	case !loc.exists:
 		b.pending = append(b.pending, absentDeny{rule: why, loc: loc, read: true, hard: hard})
 		return nil
-	case at == "/" && r.Path != "/":
+	case at == "/" && text != "/":
 		at, info = path.Dir(b.lastLink(loc)), Info{} // FS-7
 	}
 	n := b.node(at, info)
@@ -147,13 +187,8 @@ func (b *builder) lastLink(loc location) string {
 	return "/"
 }
 
-// collectDenyWrite places one write deny.
-func (b *builder) collectDenyWrite(r policy.PathRule, why *rule) error {
-	if r.Pattern {
-		return patternError(r, why)
-	}
-	loc := b.res.resolve(r.Path, true)
-	b.hold(loc, why)
+// denyWriting denies writing at a location (FS-26).
+func (b *builder) denyWriting(loc location, why *rule, found bool) error {
 	switch {
 	case loc.special:
 		b.note("%s: %q is never writable on the host (FS-47)", why.label(), loc.path)
@@ -161,6 +196,7 @@ func (b *builder) collectDenyWrite(r policy.PathRule, why *rule) error {
 		b.denyWriteAt(loc.ancestor, Info{}, why) // its mode included (FS-11)
 	case loc.exists:
 		b.denyWriteAt(loc.path, loc.info, why)
+	case found && loc.blocked == nil:
 	case loc.file != "":
 		b.denyWriteAt(loc.file, Info{}, why) // a file in the way is denied itself (FS-30)
 	default:
@@ -170,14 +206,8 @@ func (b *builder) collectDenyWrite(r policy.PathRule, why *rule) error {
 }
 
 // collectAllowRead places one allowRead: the name it spells, not what a link there leads to (FS-9).
-func (b *builder) collectAllowRead(r policy.PathRule) {
-	why := &rule{key: r.Key, entry: r.Entry, number: "FS-22"}
-	if r.Pattern {
-		b.warnUseless(why, "is a pattern, which allowRead does not support; it allows nothing, list the paths")
-		return
-	}
+func (b *builder) collectAllowRead(r policy.PathRule, why *rule) {
 	loc := b.res.resolve(r.Path, false)
-	g := grant{rule: why, path: loc.path, gone: !loc.exists}
 	switch {
 	case loc.special:
 		b.note("%s: entries beneath /proc and /dev have no effect (FS-47)", why.label())
@@ -185,26 +215,28 @@ func (b *builder) collectAllowRead(r policy.PathRule) {
 	case loc.blocked != nil:
 		b.warnUseless(why, fmt.Sprintf("cannot be inspected (%v) and allows nothing", loc.blocked))
 		return
-	case !loc.exists:
-	case loc.info.IsLink():
-		n := b.node(loc.path, loc.info)
-		target := b.res.resolve(r.Path, true)
-		if n.source == nil && n.allow == nil {
-			n.allow, n.source = why, &target
-			b.links = append(b.links, n)
-		}
-	default:
-		first(&b.node(loc.path, loc.info).allow, why)
+	case loc.exists:
+		b.allowReadAt(r.Path, loc, why)
 	}
-	b.grants = append(b.grants, g)
+	b.grants = append(b.grants, grant{rule: why, path: loc.path, gone: !loc.exists})
+}
+
+// allowReadAt re-allows what exists at a location, to which text leads.
+func (b *builder) allowReadAt(text string, loc location, why *rule) {
+	n := b.node(loc.path, loc.info)
+	if !loc.info.IsLink() {
+		first(&n.allow, why)
+		return
+	}
+	target := b.res.resolve(text, true)
+	if n.source == nil && n.allow == nil {
+		n.allow, n.source = why, &target
+		b.links = append(b.links, n)
+	}
 }
 
 // collectAllowWrite grants one write root, if it is there and is its own spelling (FS-8, FS-10).
 func (b *builder) collectAllowWrite(r policy.PathRule, why *rule) {
-	if r.Pattern {
-		b.warnUseless(why, "is a pattern, which allowWrite does not support; it grants nothing, list the paths")
-		return
-	}
 	loc := b.res.resolve(r.Path, true)
 	switch {
 	case loc.special || policy.Covers("/sys", loc.path):
@@ -223,14 +255,35 @@ func (b *builder) collectAllowWrite(r policy.PathRule, why *rule) {
 		b.warnUseless(why, "does not exist and grants nothing; create it before the start")
 		return
 	}
+	b.grantWriteAt(loc, why)
+	if !why.quiet {
+		b.grants = append(b.grants, grant{rule: why, path: loc.path, write: true})
+	}
+}
+
+// grantWriteAt makes what exists at a location a write root.
+func (b *builder) grantWriteAt(loc location, why *rule) {
 	n := b.node(loc.path, loc.info)
 	if n.root == nil {
 		b.roots = append(b.roots, n)
 	}
 	first(&n.root, why)
-	if !why.quiet {
-		b.grants = append(b.grants, grant{rule: why, path: loc.path, write: true})
+}
+
+// allowFound allows one match of a pattern, or the name that it also is, if that is there (FS-15, FS-16).
+func (b *builder) allowFound(text string, loc location, q *query) {
+	switch {
+	case loc.special, loc.blocked != nil, !loc.exists:
+		return
+	case q.list == listAllowRead:
+		b.allowReadAt(text, loc, q.rule)
+		b.plan.AllowRead = append(b.plan.AllowRead, loc.path)
+	case text != loc.path, policy.Covers("/sys", loc.path):
+		return // through a link, or without effect (FS-8, FS-47)
+	case b.root.stateAt(loc.path).root == nil, b.root.stateAt(loc.path).hidden:
+		b.grantWriteAt(loc, q.rule)
 	}
+	*q.matched = append(*q.matched, loc.path)
 }
 
 func (b *builder) warnUseless(why *rule, text string) {
@@ -271,11 +324,6 @@ func first(slot **rule, r *rule) {
 	if *slot == nil {
 		*slot = r
 	}
-}
-
-func patternError(r policy.PathRule, why *rule) error {
-	return &EntryError{Entry: why.label(), Path: r.Path, Reason: ErrPattern,
-		Advice: `list the paths one by one, or mark a name with such characters as {"path": ..., "literal": true}`}
 }
 
 func uninspectedError(why *rule, loc location) error {

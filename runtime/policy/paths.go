@@ -13,6 +13,9 @@ type PathRule struct {
 	Key     string // where it stands, for example "filesystem.denyRead.0"
 	Path    string // absolute and clean; a pattern (Pattern) is anchored the same way
 	Pattern bool   // Path holds glob characters that the entry did not mark as literal (FS-12)
+	// Anchor is, for a pattern, the leading directory of Path that the entry did not write: the working directory, the
+	// home, or one above. Glob characters in it are part of a name. Empty for an absolute entry.
+	Anchor string
 }
 
 // PathRules are the path lists of one command, in the order of the settings file. The zero value denies no read and
@@ -49,7 +52,7 @@ func pathText(entry string, literal, readList bool, cwd, home string) (PathRule,
 	case strings.IndexByte(entry, 0) >= 0:
 		return rule, false, &PathError{Entry: entry, Reason: "a path cannot hold a NUL byte; remove it"}
 	}
-	text := entry
+	text, base := entry, cwd
 	if !literal {
 		text = dropDeepWildcard(entry, readList)
 		rule.Pattern = strings.ContainsAny(text, globCharacters)
@@ -59,12 +62,25 @@ func pathText(entry string, literal, readList bool, cwd, home string) (PathRule,
 		if home == "" {
 			return rule, false, nil
 		}
-		text = absolute(home, cwd) + "/" + strings.TrimPrefix(text[1:], "/")
-	default:
-		text = absolute(text, cwd)
+		text, base = strings.TrimLeft(text[1:], "/"), absolute(home, cwd)
+	case strings.HasPrefix(text, "/"):
+		rule.Path = path.Clean(text)
+		return rule, true, nil
 	}
-	rule.Path = path.Clean(text)
+	rule.Path = path.Clean(base + "/" + text)
+	if rule.Pattern {
+		rule.Anchor = anchor(path.Clean(base), text)
+	}
 	return rule, true, nil
+}
+
+// anchor is what is left of base when a text relative to it is folded.
+func anchor(base, text string) string {
+	rest := path.Clean(text) + "/"
+	for strings.HasPrefix(rest, "../") {
+		base, rest = path.Dir(base), rest[3:]
+	}
+	return base
 }
 
 // dropDeepWildcard removes one trailing `/**`, unless what remains of a read entry is still a pattern (FS-6, FS-20).

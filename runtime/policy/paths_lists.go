@@ -81,6 +81,16 @@ func (r *PathRules) add(l pathList, key string, e config.PathEntry, in PathInput
 		return nil
 	}
 	rule.Key = key
+	if rule.Pattern && rooted(e.Path) && strings.HasSuffix(e.Path, "/") {
+		// As a pattern it matches nothing (FS-3).
+		if l.deny {
+			return &PathError{Key: key, Entry: e.Path, Reason: `is a pattern that ends in "/", so it would deny nothing; leave the "/" out`}
+		}
+		rule.Pattern, rule.Anchor = false, ""
+	}
 	*l.to = append(*l.to, rule)
 	return nil
 }
+
+// rooted reports whether an entry's place does not depend on the working directory.
+func rooted(entry string) bool { return strings.HasPrefix(entry, "/") || strings.HasPrefix(entry, "~") }

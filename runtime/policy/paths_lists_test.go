@@ -35,7 +35,7 @@ func TestResolvePaths(t *testing.T) {
 	}
 	want := PathRules{
 		DenyRead: []PathRule{{Entry: "~/s", Key: "filesystem.denyRead.0", Path: "/h/s"},
-			{Entry: "*.pem", Key: "filesystem.denyRead.1", Path: "/h/p/*.pem", Pattern: true}},
+			{Entry: "*.pem", Key: "filesystem.denyRead.1", Path: "/h/p/*.pem", Pattern: true, Anchor: "/h/p"}},
 		AllowRead:  []PathRule{{Entry: "x*", Key: "filesystem.allowRead.0", Path: "/h/p/x*"}},
 		AllowWrite: []PathRule{{Entry: ".", Key: "filesystem.allowWrite.0", Path: "/h/p"}},
 		DenyWrite:  []PathRule{{Entry: "conf/**", Key: "filesystem.denyWrite.0", Path: "/h/p/conf"}},
