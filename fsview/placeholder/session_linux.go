@@ -1,6 +1,7 @@
 package placeholder
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -95,6 +96,14 @@ func (s *Session) File() *os.File {
 	return s.st.lock
 }
 
+// Volatile reports that the state directory is in memory, as it is in a sandbox in a sandbox: when the machine or the
+// outer sandbox stops before [Session.Release], nothing remembers the placeholders. It is worth a warning.
+func (s *Session) Volatile() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.released && s.st != nil && s.st.volatile()
+}
+
 // Adopt makes the session rely on those placeholders of other sessions that are among paths, all that the final plan
 // denies: absolute locations. Without it the end of the other session would lift the deny. An object that is no
 // placeholder is passed over. ErrChanged: a path is gone, so the plan has to be made again; ErrForeign: a placeholder that
@@ -155,6 +164,9 @@ func (s *Session) adoptPath(known *index, p string) error {
 	}
 	if isAbsent(err) {
 		return &Error{Op: "deny", Path: p, Err: ErrChanged, Advice: "it was removed while srt started; start again"}
+	}
+	if _, ok := errors.AsType[*Error](err); err != nil && !ok {
+		return &Error{Op: "look for a placeholder at", Path: p, Err: err, Advice: "deny the directory around it"}
 	}
 	return err
 }

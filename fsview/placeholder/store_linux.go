@@ -79,18 +79,29 @@ func openOwn(at int, name string, flags int) (int, error) {
 	return fd, nil
 }
 
-var errNotOwn = errors.New("it is not a directory of your own that is closed to everybody else (mode 0700)")
+var errNotOwn = errors.New("it is not a directory of your own, or others may write to it")
 
-// ownDirectory is nil when nobody but the caller can change what lies in the directory.
+// ownDirectory is nil when nobody but the caller can change what lies in the directory. It takes from others the right to
+// look: whoever can open the lock file can hold up a start.
 func ownDirectory(fd int) error {
 	o, err := observe(fd)
 	if err != nil {
 		return err
 	}
-	if int(o.uid) != os.Geteuid() || o.mode&0o077 != 0 {
+	if int(o.uid) != os.Geteuid() || o.mode&0o022 != 0 {
 		return errNotOwn
 	}
-	return nil
+	if o.mode&0o077 == 0 {
+		return nil
+	}
+	return ignoringEINTR(func() error { return unix.Fchmod(fd, 0o700) })
+}
+
+// volatile reports that the directory is in memory. An unknown file system is taken to be on a disk.
+func (s *store) volatile() bool {
+	var st unix.Statfs_t
+	err := ignoringEINTR(func() error { return unix.Fstatfs(int(s.dir.Fd()), &st) })
+	return err == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)
 }
 
 // makeState makes the directory and what leads to it. Nothing is made in a directory of another user: that user's own
