@@ -14,13 +14,13 @@ import (
 
 // view runs a shell script under a plan and gives what it printed. The launch is the least that a view needs: no
 // filter, no Landlock, so that what is tested are the mounts.
-func view(t *testing.T, in fsview.Input, script string) string {
+func view(t testing.TB, in fsview.Input, script string) string {
 	t.Helper()
 	return viewBehind(t, in, script, false)
 }
 
 // viewBehind is view, on request with the Landlock rules of the plan, as in a real launch.
-func viewBehind(t *testing.T, in fsview.Input, script string, landlock bool) string {
+func viewBehind(t testing.TB, in fsview.Input, script string, landlock bool) string {
 	t.Helper()
 	plan, err := fsview.Build(fsview.Host(), in)
 	if err != nil {
