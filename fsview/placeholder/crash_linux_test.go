@@ -100,7 +100,8 @@ func (f *field) diesAt(step int, env ...string) string {
 
 // FS-52, FS-54, case 29: killed between any two steps, the next start removes all of it, and nothing else.
 func TestFS54_KilledBetweenAnyTwoSteps(t *testing.T) {
-	for name, env := range map[string][]string{"marked": nil, "unmarked": {envUnmarked + "=1"}} {
+	// With a power cut, nothing of the journal is left but what was synced; where there are no marks more is synced.
+	for name, env := range map[string][]string{"marked": nil, "unmarked": {envUnmarked + "=1"}, "power cut": nil} {
 		t.Run(name, func(t *testing.T) {
 			points := map[string]bool{}
 			for step := 1; ; step++ {
@@ -113,6 +114,9 @@ func TestFS54_KilledBetweenAnyTwoSteps(t *testing.T) {
 					break
 				}
 				points[point] = true
+				if name == "power cut" {
+					f.keepMakeLines()
+				}
 				// The next start may want other names, or the same.
 				if step%2 == 0 {
 					f.sweep()
@@ -135,6 +139,28 @@ func TestFS54_KilledBetweenAnyTwoSteps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// keepMakeLines leaves of the journal what is synced where objects are marked, as another boot finds it.
+func (f *field) keepMakeLines() {
+	f.t.Helper()
+	journal := filepath.Join(f.state, journalName)
+	data, err := os.ReadFile(journal)
+	if errors.Is(err, os.ErrNotExist) || len(data) == 0 {
+		return
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var kept strings.Builder
+	for l := range strings.Lines(string(otherBoot(data))) {
+		if strings.Contains(l, " make ") {
+			kept.WriteString(l)
+		}
+	}
+	if err := os.WriteFile(journal, []byte(kept.String()), 0o600); err != nil {
+		f.t.Fatal(err)
 	}
 }
 

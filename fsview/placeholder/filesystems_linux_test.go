@@ -2,6 +2,7 @@ package placeholder
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -189,6 +190,36 @@ func TestFS54_Volatile(t *testing.T) {
 		t.Error("a state directory in memory is said to be on a disk")
 	}
 	other.release(m)
+}
+
+// Without a record there is no placeholder, and a record that was written in part does no harm.
+func TestFS54_NoRoomForTheJournal(t *testing.T) {
+	if inNamespace(t) {
+		return
+	}
+	f := newField(t)
+	f.state = f.path("state")
+	if err := os.Mkdir(f.state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", f.state, "tmpfs", 0, "mode=0700,size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(f.state, unix.MNT_DETACH)
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("n%d", i))
+	}
+	if _, err := Hold(f.state, f.names(names...)); !errors.Is(err, unix.ENOSPC) || !errors.Is(err, ErrState) {
+		t.Errorf("%v", err)
+	}
+	f.wantForgotten()
+	s := f.hold("one")
+	if _, err := os.Lstat(f.path("n0")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a placeholder without a record: %v", err)
+	}
+	f.release(s)
+	f.wantForgotten()
 }
 
 // The point of it all: a placeholder that is mounted read-only on itself cannot be made into anything, and the end of a

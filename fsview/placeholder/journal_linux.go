@@ -52,6 +52,7 @@ func (s *store) appendLines(lines []string, sync bool) error {
 		// What was written of it would be torn; the next reader leaves that out, but the room is needed.
 		return stateFailure("write the journal", where, errors.Join(err, f.Truncate(s.size)))
 	}
+	// An empty one may be new, its name not on the disk yet.
 	fresh := s.size == 0
 	s.size, s.torn = s.size+int64(len(text)), false
 	if !sync {

@@ -30,7 +30,8 @@ type store struct {
 	dir  *os.File // the directory, to read and to sync
 	lock *os.File // its open file description owns the locks
 	boot string
-	size int64 // of the journal, as read under the lock
+	// What was read under the lock: the journal's size, and whether its last line has no end.
+	size int64
 	torn bool
 }
 
