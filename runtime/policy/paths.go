@@ -64,12 +64,14 @@ func pathText(entry string, literal, readList bool, cwd, home string) (PathRule,
 		}
 		text, base = strings.TrimLeft(text[1:], "/"), absolute(home, cwd)
 	case strings.HasPrefix(text, "/"):
-		rule.Path = path.Clean(text)
-		return rule, true, nil
+		base = ""
 	}
 	rule.Path = path.Clean(base + "/" + text)
-	if rule.Pattern {
+	if rule.Pattern && base != "" {
 		rule.Anchor = anchor(path.Clean(base), text)
+	}
+	if !strings.ContainsAny(rule.Path[len(rule.Anchor):], globCharacters) {
+		rule.Pattern, rule.Anchor = false, "" // none, or ".." has folded the last one away
 	}
 	return rule, true, nil
 }

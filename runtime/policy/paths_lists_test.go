@@ -135,6 +135,8 @@ func FuzzPathText(f *testing.F) {
 			t.Errorf("pathText(%q) = %q is not absolute and clean", entry, p)
 		case home == "" && strings.HasPrefix(entry, "~/"):
 			t.Errorf("pathText(%q) = %q with an empty home", entry, p)
+		case rule.Pattern && !Covers(rule.Anchor, p) && rule.Anchor != "", rule.Pattern && rule.Anchor == p:
+			t.Errorf("pathText(%q): %q is not beneath its anchor %q", entry, p, rule.Anchor)
 		case literal && rule.Pattern:
 			t.Errorf("pathText(%q): a marked entry became a pattern", entry)
 		}

@@ -40,6 +40,8 @@ func TestPathText(t *testing.T) {
 		{name: "FS-12 question mark", entry: "a?", want: "/home/u/p/a?", pattern: true},
 		{name: "FS-12 brackets", entry: "a]", want: "/home/u/p/a]", pattern: true},
 		{name: "FS-12 no slash before stars", entry: "**", want: "/home/u/p/**", pattern: true},
+		{name: "FS-6 a wildcard that is folded away", entry: "x*/..", want: "/home/u/p"},
+		{name: "FS-6 a rooted wildcard that is folded away", entry: "/x*/../y", want: "/y"},
 		{name: "FS-17 marked", entry: "x*y", literal: true, want: "/home/u/p/x*y"},
 	}
 	for _, tt := range tests {
