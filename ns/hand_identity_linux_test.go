@@ -98,6 +98,23 @@ func TestHandJudgedAsAnother(t *testing.T) {
 	}
 }
 
+// TestHandReopensAsAnother holds that the hand's own descriptors stay within reach, and are opened again with the other's
+// rights.
+func TestHandReopensAsAnother(t *testing.T) {
+	rootOnly(t)
+	b := newBox(t, true)
+	h := b.hand(t)
+	for path, want := range map[string]syscall.Errno{b.path("rw"): 0, b.path("ro/f"): unix.EACCES} {
+		p := h.Program()
+		f := openAt(p, path, unix.O_PATH)
+		p.ActAs(Identity{UID: 1000, GID: 1000})
+		p.ReopenFD("open again", path, f, unix.O_RDONLY)
+		if r := do(t, h); r.Errno != want {
+			t.Errorf("%s: %v, want %v", path, r.Err(), want)
+		}
+	}
+}
+
 // TestHandThatCannotBeItselfAgain gives up rights for good in a program: the hand must not live on without them.
 func TestHandThatCannotBeItselfAgain(t *testing.T) {
 	rootOnly(t)

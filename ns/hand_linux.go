@@ -29,7 +29,9 @@ type HandConfig struct {
 // A Hand is a process that makes system calls in a sandbox on behalf of the host side, one Program after another. It is in
 // all namespaces of the sandbox but that of the pids, so that nothing in the sandbox can see, signal or trace it, and it
 // is held by the same mounts, the same Landlock rules and the same identity as the command. It has no controlling
-// terminal, and no descriptors but those of a program.
+// terminal, and no descriptors but those of a program. Its Landlock domain is one of its own with the same rules: so it may
+// not look into the command's processes (EACCES for /proc/PID/maps, environ, mem, cwd, exe and what fd/N leads to), which
+// a process may only do within its own domain or beneath it (landlock(7)).
 //
 // It is a copy of the host process, whose memory nothing in the sandbox can reach. It ends with the host process, in the
 // middle of a call if need be.
@@ -89,6 +91,7 @@ func StartHand(c HandConfig) (*Hand, error) {
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
+	h.program.reset()
 	return h, nil
 }
 

@@ -6,202 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// box is a sandbox with a tree of its own for hands to work in.
-//
-//	dir      tmpfs of the sandbox; no Landlock rule: nothing can be made directly in it
-//	dir/rw   writable
-//	dir/ro   read-only mount that the Landlock rules would let write, with the file f
-//	dir/fifo
-type box struct {
-	dir     string
-	process *Process
-	ruleset *os.File
-	stdin   *os.File // the command lasts until this is closed
-}
-
-const rootKeeps = Capabilities(1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
-	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE)
-
-// keeps is what the command and its hands keep for the user of the test.
-func keeps() Capabilities {
-	if os.Geteuid() == 0 {
-		return rootKeeps
-	}
-	return 0
-}
-
-// write writes the sandbox's set-up program.
-func (b *box) write(p *Program) {
-	mount := func(source, target, kind string, flags uintptr) {
-		p.Call("mount", target, syscall.SYS_MOUNT, p.Str(source), p.Str(target), p.Str(kind), Int(flags), p.Str(""))
-	}
-	mkdir := func(path string) {
-		p.Call("mkdir", path, syscall.SYS_MKDIRAT, Int(unix.AT_FDCWD), p.Str(path), Int(0o777))
-	}
-	at := func(name string) string { return filepath.Join(b.dir, name) }
-	umask := p.ClearUmask()
-	mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE)
-	mount("tmpfs", b.dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV)
-	mkdir(at("rw"))
-	mkdir(at("ro"))
-	p.Call("mkfifo", "", syscall.SYS_MKNODAT, Int(unix.AT_FDCWD), p.Str(at("fifo")), Int(unix.S_IFIFO|0o666), Int(0))
-	f := p.Call("create", "f", syscall.SYS_OPENAT, Int(unix.AT_FDCWD), p.Str(at("ro/f")), Int(unix.O_CREAT|unix.O_WRONLY), Int(0o600))
-	p.Call("write", "f", syscall.SYS_WRITE, f.Arg(), p.Str("content"), Int(7))
-	p.Close(f)
-	mount(at("ro"), at("ro"), "", unix.MS_BIND)
-	mount("none", at("ro"), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV)
-	mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
-	const rights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_REG
-	attr := uint64(rights)
-	set := p.Call("make the ruleset", "", unix.SYS_LANDLOCK_CREATE_RULESET, Pointer(p, &attr), Int(8), Int(0))
-	for _, name := range []string{"rw", "ro", "fifo"} {
-		rule := &unix.LandlockPathBeneathAttr{Allowed_access: rights}
-		if name == "fifo" {
-			rule.Allowed_access = unix.LANDLOCK_ACCESS_FS_WRITE_FILE
-		}
-		fd := p.Call("open", name, syscall.SYS_OPENAT, Int(unix.AT_FDCWD), p.Str(at(name)), Int(unix.O_PATH), Int(0))
-		ptr := Pointer(p, rule)
-		p.Store(ptr, int(unsafe.Offsetof(rule.Parent_fd)), fd)
-		p.Call("add a rule", name, unix.SYS_LANDLOCK_ADD_RULE, set.Arg(), Int(unix.LANDLOCK_RULE_PATH_BENEATH), ptr, Int(0))
-		p.Close(fd)
-	}
-	p.SendFiles(0, "the ruleset", set)
-	p.RestoreUmask(umask)
-	p.Undumpable()
-	p.KeepCapabilities(keeps())
-	p.NoNewPrivs()
-	p.Call("enforce the ruleset", "", unix.SYS_LANDLOCK_RESTRICT_SELF, set.Arg(), Int(0))
-}
-
-// open starts the sandbox; its command is cat.
-func (b *box) open(allow bool) error {
-	p, err := NewProgram()
-	if err != nil {
-		return err
-	}
-	l := minimal(p, "/bin/cat")
-	if os.Geteuid() == 0 { // as srt does for root: all ids
-		l.UIDs, l.GIDs, l.DenySetgroups = []IDMap{{0, 0, 1 << 16}}, []IDMap{{0, 0, 1 << 16}}, false
-	}
-	in, w, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	l.Stdin, l.Stdout, l.Stderr = in, null, null
-	b.stdin = w
-	b.write(p)
-	prepared, err := Prepare(&l.Config, p)
-	if err != nil {
-		w.Close()
-		return err
-	}
-	if allow {
-		if err := prepared.AllowHands(); err != nil {
-			w.Close()
-			return errors.Join(err, prepared.Close())
-		}
-	}
-	if b.process, err = prepared.Start(&l.Command); err != nil {
-		w.Close()
-		return err
-	}
-	b.ruleset = b.process.Files[0]
-	return nil
-}
-
-func (b *box) close() error {
-	b.stdin.Close()
-	b.ruleset.Close()
-	_, err := b.process.Wait()
-	return err
-}
-
-func newBox(t testing.TB, allow bool) *box {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "srt-hand") // t.TempDir's parent is closed to every other user
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	b := &box{dir: dir}
-	if err := b.open(allow); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
-}
-
-func (b *box) path(name string) string { return filepath.Join(b.dir, name) }
-
-func (b *box) config() HandConfig {
-	return HandConfig{Process: b.process, Ruleset: b.ruleset, Keep: keeps()}
-}
-
-func (b *box) hand(t testing.TB) *Hand {
-	t.Helper()
-	h, err := StartHand(b.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
-}
-
-// openAt appends an open by path.
-func openAt(p *Program, path string, flags int) Slot {
-	return p.Call("open", path, syscall.SYS_OPENAT, Int(unix.AT_FDCWD), p.Str(path), Int(flags|unix.O_CLOEXEC), Int(0o666))
-}
-
-// do runs the program; a step that fails is not fatal.
-func do(t testing.TB, h *Hand) HandResult {
-	t.Helper()
-	r, err := h.Do()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// must runs the program, all of whose steps must succeed.
-func must(t testing.TB, h *Hand) HandResult {
-	t.Helper()
-	r := do(t, h)
-	if err := r.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 func TestHandWorksInTheSandbox(t *testing.T) {
 	b := newBox(t, true)
@@ -287,6 +101,20 @@ func TestHandCannotBeSeen(t *testing.T) {
 	slices.Sort(pids)
 	if !slices.Equal(pids, []string{"1", "2"}) {
 		t.Errorf("the sandbox's /proc shows %v, want pid 1 and the command", pids)
+	}
+}
+
+// TestHandCannotLookIntoTheCommand holds what the documentation of Hand says of /proc.
+func TestHandCannotLookIntoTheCommand(t *testing.T) {
+	b := newBox(t, true)
+	h := b.hand(t)
+	for name, want := range map[string]syscall.Errno{
+		"status": 0, "cmdline": 0, "maps": unix.EACCES, "environ": unix.EACCES, "mem": unix.EACCES, "fd/0": unix.EACCES, "cwd": unix.EACCES,
+	} {
+		openAt(h.Program(), "/proc/2/"+name, unix.O_RDONLY)
+		if r := do(t, h); r.Errno != want {
+			t.Errorf("%s: %v, want %v", name, r.Err(), want)
+		}
 	}
 }
 
@@ -390,7 +218,7 @@ func TestHandIsPassedDescriptors(t *testing.T) {
 	if text, err := io.ReadAll(res.Files[0]); err != nil || string(text) != "through" {
 		t.Errorf("%q, %v", text, err)
 	}
-	p = h.Program()
+	h.Program()
 	for range maxFiles + 1 {
 		h.Pass(r)
 	}
@@ -513,132 +341,6 @@ func TestHandLeaksNothing(t *testing.T) {
 	}
 }
 
-// blockingOpen appends an open that waits for somebody at the FIFO's other end, after a byte to w.
-func (b *box) blockingOpen(h *Hand, w *os.File) {
-	p := h.Program()
-	out := h.Pass(w)
-	p.Call("write", "", syscall.SYS_WRITE, out.Arg(), p.Str("x"), Int(1))
-	openAt(p, b.path("fifo"), unix.O_RDONLY)
-}
-
-func TestHandKilledInACall(t *testing.T) {
-	for name, end := range map[string]func(*Hand) error{"kill": (*Hand).Kill, "close": (*Hand).Close} {
-		t.Run(name, func(t *testing.T) {
-			b := newBox(t, true)
-			h := b.hand(t)
-			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			done := make(chan error, 1)
-			b.blockingOpen(h, w)
-			go func() {
-				_, err := h.Do()
-				done <- err
-			}()
-			io.ReadFull(r, make([]byte, 1))
-			w.Close()
-			if err := end(h); err != nil {
-				t.Error(err)
-			}
-			if err := <-done; !errors.Is(err, ErrHandKilled) {
-				t.Errorf("Do: %v", err)
-			}
-			if _, err := h.Do(); !errors.Is(err, ErrHandKilled) {
-				t.Errorf("the next Do: %v", err)
-			}
-			if err := h.Close(); err != nil {
-				t.Error(err)
-			}
-			if err := h.Kill(); !errors.Is(err, os.ErrProcessDone) {
-				t.Errorf("Kill after Close: %v", err)
-			}
-		})
-	}
-}
-
-func TestHandThatEndsByItself(t *testing.T) {
-	b := newBox(t, true)
-	h := b.hand(t)
-	p := h.Program()
-	p.Call("exit", "", syscall.SYS_EXIT_GROUP, Int(3))
-	if _, err := h.Do(); !errors.Is(err, ErrHandGone) {
-		t.Errorf("%v", err)
-	}
-	if _, err := h.Do(); !errors.Is(err, ErrHandGone) {
-		t.Errorf("the next: %v", err)
-	}
-}
-
-// holdHand is the re-executed half of TestHandDoesNotOutliveTheHost. Descriptor 3 is a pipe that the hand alone holds on.
-func holdHand(dir string) {
-	b := &box{dir: dir}
-	fail := func(err error) {
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	}
-	fail(b.open(true))
-	h, err := StartHand(b.config())
-	fail(err)
-	if os.Args[3] == "blocked" {
-		b.blockingOpen(h, os.NewFile(3, "pipe"))
-	} else {
-		p := h.Program()
-		p.Call("write", "", syscall.SYS_WRITE, h.PassFD(3).Arg(), p.Str("x"), Int(1))
-		// Held in the hand for the whole test: a copy above the numbers that a program's end closes is not possible, so
-		// the program itself waits, for a time that no test takes.
-		ts := &unix.Timespec{Sec: 3600}
-		p.Call("sleep", "", syscall.SYS_NANOSLEEP, Pointer(p, ts), Int(0))
-	}
-	_, err = h.Do()
-	fail(err)
-}
-
-// TestHandDoesNotOutliveTheHost kills the host process while its hand is in a call (CLI-17). The pipe comes to its end only
-// when the hand is gone.
-func TestHandDoesNotOutliveTheHost_CLI17(t *testing.T) {
-	for _, how := range []string{"blocked", "asleep"} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		host := exec.Command("/proc/self/exe", "hold-a-hand", t.TempDir(), how)
-		host.Stdout, host.Stderr, host.ExtraFiles = os.Stderr, os.Stderr, []*os.File{w}
-		if err := host.Start(); err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-		if _, err := io.ReadFull(r, make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		host.Process.Kill()
-		host.Wait()
-		r.SetReadDeadline(time.Now().Add(30 * time.Second))
-		if rest, err := io.ReadAll(r); err != nil {
-			t.Errorf("%s: the hand is still alive: %q, %v", how, rest, err)
-		}
-		r.Close()
-	}
-}
-
-// TestIdleHandDoesNotOutliveTheHost does so while the hand waits for a program.
-func TestIdleHandDoesNotOutliveTheHost(t *testing.T) {
-	b := newBox(t, true)
-	h := b.hand(t)
-	unix.Close(h.ctl)
-	h.ctl = -1
-	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_PID, h.pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Error(err)
-	}
-	if _, err := h.Do(); !errors.Is(err, ErrHandGone) {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestHandsAreRefused(t *testing.T) {
 	b := newBox(t, false)
 	if _, err := StartHand(b.config()); !errors.Is(err, ErrNoHands) {
@@ -669,51 +371,4 @@ func TestHandsAreRefused(t *testing.T) {
 		t.Errorf("after the sandbox's end: %v", err)
 	}
 	other.ruleset.Close()
-}
-
-func TestHandsAtOnce(t *testing.T) {
-	b := newBox(t, true)
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			h, err := StartHand(b.config())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer h.Close()
-			for j := range 50 {
-				p := h.Program()
-				openAt(p, b.path(fmt.Sprintf("rw/%d-%d", i, j)), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY)
-				if r, err := h.Do(); err != nil || r.Err() != nil {
-					t.Errorf("%d %d: %v, %v", i, j, r.Err(), err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-// TestHandsAsAnotherUser runs the tests of this file again as an ordinary user, when root runs them.
-func TestHandsAsAnotherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skipf("got user id %d, want 0: the other tests run as an ordinary user already", os.Geteuid())
-	}
-	dir, err := os.MkdirTemp("", "srt-hands")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	const uid = 61184 // nobody's
-	if err := os.Chown(dir, uid, uid); err != nil {
-		t.Fatal(err)
-	}
-	run := exec.Command("/proc/self/exe", "-test.run", "Hand", "-test.v")
-	run.Dir, run.Env = "/", []string{"TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
-	run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	out, err := run.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestHandIsHeld_FS26_FS44") {
-		t.Errorf("%v\n%s", err, out)
-	}
 }

@@ -39,9 +39,9 @@ const (
 	stepSize    = int(unsafe.Sizeof(step{}))
 )
 
-// ErrProgramTooLarge says that a program does not fit in its memory, which is more than the kernel's limit of mounts
-// needs (fs.mount-max).
-var ErrProgramTooLarge = errors.New("the launch program is too large")
+// ErrProgramTooLarge says that a program does not fit in its memory. That of a launch program is more than the kernel's
+// limit of mounts needs (fs.mount-max), that of a hand's is handSize.
+var ErrProgramTooLarge = errors.New("the program of system calls is too large for its memory")
 
 // NewProgram gives an empty launch program.
 func NewProgram() (*Program, error) {
