@@ -280,8 +280,11 @@ func (b *builder) allowFound(text string, loc location, q *query) {
 		b.plan.AllowRead = append(b.plan.AllowRead, loc.path)
 	case text != loc.path, policy.Covers("/sys", loc.path):
 		return // through a link, or without effect (FS-8, FS-47)
-	case b.root.stateAt(loc.path).root == nil, b.root.stateAt(loc.path).hidden:
-		b.grantWriteAt(loc, q.rule)
+	default:
+		// One within another root adds nothing but where it is hidden, or a protected name (FS-26).
+		if s := b.root.stateAt(loc.path); s.root == nil || s.hidden || mandatoryOnWay(loc.path, b.in.AllowGitConfig) != "" {
+			b.grantWriteAt(loc, q.rule)
+		}
 	}
 	*q.matched = append(*q.matched, loc.path)
 }
