@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var childNames = []string{".bashrc", ".vscode/", "nd/x/y"}
+var childNames = []string{".bashrc", ".vscode/", "commondir", "nd/x/y"}
 
 // child holds and releases, and kills itself at a step.
 func child(root string) int {
@@ -129,7 +129,7 @@ func TestFS54_KilledBetweenAnyTwoSteps(t *testing.T) {
 					t.Fatalf("killed at step %d, %q", step, point)
 				}
 			}
-			want := []string{"numbered", "recorded", "created", "marked", "finished", "made", "releasing", "proven", "aside", "cleared"}
+			want := []string{"numbered", "recorded", "created", "marked", "written", "finished", "made", "releasing", "proven", "aside", "cleared"}
 			if name == "unmarked" {
 				want = append(want, "described")
 			}
@@ -273,7 +273,7 @@ func TestFS54_Case30_KilledProcess(t *testing.T) {
 	}
 	s := f.hold(".bashrc")
 	f.sweep()
-	both := []string{`-r--r--r-- .bashrc ""`, "dr-xr-xr-x .vscode", "dr-xr-xr-x nd"}
+	both := []string{`-r--r--r-- .bashrc ""`, "dr-xr-xr-x .vscode", `-r--r--r-- commondir ".\n"`, "dr-xr-xr-x nd"}
 	f.wantTree(both...)
 	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)

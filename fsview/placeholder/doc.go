@@ -14,6 +14,9 @@
 // directory, FS-33). So placeholders never lie in one another. The caller has to deny what [Session.Placeholders] says,
 // not the names it asked for.
 //
+// A commondir in a git directory is not empty but says ".", which is what git assumes without one: an empty one stops git
+// on the host (FS-53). Lock files of git cannot be stood for at all (ErrMeaning).
+//
 // A placeholder is a real file of the host for as long as it is needed: "git status" lists an untracked empty file
 // (an empty directory is not listed), "git add -A" adds it. That is what the broker exists to avoid.
 //
@@ -32,6 +35,7 @@
 //	make line written and synced
 //	object made, owner-writable and with the sticky bit, which no ordinary empty file of the name has
 //	marked: extended attribute user.srt.placeholder = the random mark of the make line
+//	text written, where there is one
 //	(only where there are no extended attributes: made line written and synced)
 //	final mode set; made line written: device, inode, times, owner
 //	... relied on by one session or several ...
@@ -68,6 +72,9 @@
 //	wait until the last process of the sandbox is gone
 //	err = session.Release()
 //
+// Of an Absent of a plan it is enough to name Dir and Name, a directory when Path goes on beneath. When Hold fails with an
+// error of the system, the directory cannot be written now, but the command could make it so: the start must fail.
+//
 // Patterns cannot be held this way: they name no single path. The caller says so, or refuses to start (FS-55).
 //
 // # Limits
@@ -76,4 +83,9 @@
 // sandbox that was started earlier, under rules that let it write the directory. Between the moment in which pid 1 closes
 // its descriptors on its way out and the death of the processes it takes along, a few microseconds, the lock is free.
 // In that time another start could remove the name.
+//
+// In a sandbox in a sandbox the state directory is hidden by the outer one, so the inner srt keeps its journal in memory.
+// When both are killed nothing remembers the inner one's placeholders; [Session.Volatile] says so beforehand.
+//
+// File systems without modes (FAT) hold no placeholders: making one is an error.
 package placeholder

@@ -1,6 +1,9 @@
 package placeholder
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The modes of placeholders. The unfinished ones have the sticky bit, which tells an object whose mark is not set yet
 // from any other empty one, and are writable by the owner, without which the mark cannot be set (xattr(7)).
@@ -20,6 +23,7 @@ type observed struct {
 	mode, uid, nlink        uint32
 	size                    uint64
 	mark                    string // "" for none
+	content                 string // of a file of at most maxText bytes
 	born, modified, changed int64  // as in evidence
 }
 
@@ -28,12 +32,32 @@ type observed struct {
 func (o *observed) looks() bool {
 	switch {
 	case o.regular:
-		return o.size == 0 && (o.mode == fileMode || o.mode&sticky != 0)
+		return o.size <= maxText && (o.mode == fileMode || o.mode&sticky != 0)
 	case o.dir:
 		return o.mode == dirMode || (o.mode&sticky != 0 && o.mode&^(unfinishedDir|setgid) == 0)
 	default:
 		return false
 	}
+}
+
+// text is the content of a file, by its name: nothing, but where an empty file has a meaning (FS-53). Where a repository has a commondir git takes it
+// at its word, and fails when it is empty (gitrepository-layout(5)); "." is what git assumes without one.
+func text(name string) string {
+	if name == "commondir" {
+		return ".\n"
+	}
+	return ""
+}
+
+// maxText is the longest text.
+const maxText = 2
+
+// text is what the file holds.
+func (r *record) text() string {
+	if r.dir {
+		return ""
+	}
+	return text(r.name)
 }
 
 // place says under which of its two names an object was found.
@@ -48,15 +72,15 @@ const (
 // by a coarse clock, servers by their own.
 const clockSkew = time.Minute
 
-// proves reports that o is the object that r records, empty and unchanged. Emptiness of a directory is not judged here.
+// proves reports that o is the object that r records, unchanged. Whether a directory is empty is not judged here.
 //
 // sameBoot says that r was written in this boot, so that device numbers mean what they meant.
 func (r *record) proves(o *observed, sameBoot bool, at place) bool {
 	switch {
 	case o.dir != r.dir || o.regular == r.dir:
 		return false
-	case !r.dir && (o.size != 0 || o.nlink != 1):
-		return false
+	case !r.dir && (o.nlink != 1 || uint64(len(o.content)) != o.size || !strings.HasPrefix(r.text(), o.content)):
+		return false // a process may have died before it had written the text
 	case r.made == nil:
 		return r.provesUnrecorded(o)
 	}

@@ -44,6 +44,7 @@ func TestFS54_Proof(t *testing.T) {
 	}
 	type edit = func(*record, *observed)
 	none := func(*record, *observed) {}
+	text := func(r *record, o *observed) { r.name, o.size, o.content = "commondir", 2, ".\n" }
 	unfinished := func(_ *record, o *observed) { o.mark, o.mode = "", sticky|0o600 }
 	tests := []struct {
 		name     string
@@ -70,7 +71,22 @@ func TestFS54_Proof(t *testing.T) {
 		{"another device", file, func(_ *record, o *observed) { o.id.dev = 9 }, true, atName, false},
 		{"another inode", file, func(_ *record, o *observed) { o.id.ino = 9 }, true, atName, false},
 		{"another birth of the same inode", unmarked(file), func(_ *record, o *observed) { o.born = 9 }, true, atName, false},
-		{"content", file, func(_ *record, o *observed) { o.size = 1 }, true, atName, false},
+		{"a text", file, text, true, atName, true},
+		{"a text that is not written yet", unrecorded(file), func(r *record, _ *observed) { r.name = "commondir" }, true, atName, true},
+		{"half a text", unrecorded(file), func(r *record, o *observed) {
+			text(r, o)
+			o.size, o.content = 1, "."
+		}, true, atName, true},
+		{"another text", file, func(r *record, o *observed) {
+			text(r, o)
+			o.content = "/\n"
+		}, true, atName, false},
+		{"a text that goes on", file, func(r *record, o *observed) {
+			text(r, o)
+			o.size = 3
+		}, true, atName, false},
+		{"content", file, func(_ *record, o *observed) { o.size, o.content = 1, "x" }, true, atName, false},
+		{"content that cannot be read", file, func(_ *record, o *observed) { o.size = 1 }, true, atName, false},
 		{"written and emptied again", file, func(_ *record, o *observed) { o.modified = 9 }, true, atName, false},
 		{"changed in any way", file, func(_ *record, o *observed) { o.changed = 9 }, true, atName, false},
 		{"made writable", file, func(_ *record, o *observed) { o.mode = 0o644 }, true, atName, false},

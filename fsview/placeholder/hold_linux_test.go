@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -261,6 +262,48 @@ func TestFS54_List(t *testing.T) {
 	if list, err := List(f.state); err != nil || len(list) != 0 {
 		t.Errorf("after the release: %v, %v", list, err)
 	}
+}
+
+// FS-53: git on the host works with all placeholders that a repository gets.
+func TestFS53_GitWorksWithPlaceholders(t *testing.T) {
+	f := newField(t)
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", args...)
+		cmd.Dir = f.project
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q", "--template=")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	s := f.hold(".git/hooks/", ".git/commondir", ".git/config.worktree", ".bashrc", ".vscode/")
+	if n := len(s.Placeholders()); n != 5 {
+		t.Errorf("%d placeholders", n)
+	}
+	if got := git("status", "--short"); got != "?? .bashrc" {
+		t.Errorf("git status: %q", got)
+	}
+	f.write("new", "x")
+	git("add", "new")
+	git("commit", "-q", "-m", "second")
+	git("branch", "other")
+	git("config", "a.b", "c")
+	git("worktree", "add", "-q", filepath.Dir(f.project)+"/tree", "other")
+	git("worktree", "remove", filepath.Dir(f.project)+"/tree")
+	git("gc", "-q")
+	git("fsck")
+	f.release(s)
+	for _, gone := range []string{".git/hooks", ".git/commondir", ".git/config.worktree", ".bashrc", ".vscode"} {
+		if _, err := os.Lstat(f.path(gone)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", gone, err)
+		}
+	}
+	f.wantForgotten()
 }
 
 // Starts and ends of many sessions at once: while a session lives its names exist, afterwards nothing does.

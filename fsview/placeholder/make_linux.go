@@ -80,6 +80,12 @@ func (s *Session) keep(r *record) {
 // choose takes hold of the placeholders that are there and returns records of those that have to be made, without
 // numbers yet.
 func (s *Session) choose(c *contents, names []Name) ([]*record, error) {
+	for _, n := range names {
+		if meaningful(n.Path) {
+			return nil, &Error{Op: "hold", Path: n.Path, Err: ErrMeaning,
+				Advice: "deny the directory around it, or take it out of the rules"}
+		}
+	}
 	known := s.index(c)
 	todo := map[string]*record{}
 	var order []*record
@@ -228,6 +234,10 @@ func (s *Session) makeOne(r *record) (bool, error) {
 		return false, r.failure("mark", err)
 	}
 	crash("marked")
+	if err := r.write(fd); err != nil {
+		return false, r.failure("write", err)
+	}
+	crash("written")
 	if !marked {
 		// Nothing but the journal will prove it once the sticky bit is gone.
 		if err := r.describe(fd, false, false); err != nil {

@@ -45,3 +45,8 @@ func split(p string) (dir, name string) {
 	dir, name = path.Split(p)
 	return path.Clean(dir), name
 }
+
+// meaningful reports that a file at p, whatever it holds, changes what git does on the host: a lock file stops it.
+func meaningful(p string) bool {
+	return strings.HasSuffix(p, ".lock") && strings.Contains(p, "/.git/")
+}

@@ -73,7 +73,7 @@ func observe(fd int) (*observed, error) {
 
 func nanoseconds(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
 
-// inspect says what lies at name in the directory at, its mark included. It opens nothing but O_PATH before it knows
+// inspect says what lies at name in the directory at, its mark and the content of a short file included. It opens nothing but O_PATH before it knows
 // that the object is a file or a directory: opening a FIFO or a device has effects.
 func inspect(at int, name string) (*observed, error) {
 	fd, err := open(at, name, unix.O_PATH|unix.O_NOFOLLOW)
@@ -86,7 +86,26 @@ func inspect(at int, name string) (*observed, error) {
 		return o, err
 	}
 	o.mark = markOf(fd)
+	if o.regular && o.size > 0 && o.size <= maxText {
+		o.content = contentOf(fd)
+	}
 	return o, nil
+}
+
+// contentOf is the content of a short regular file opened as O_PATH, "" when it cannot be read.
+func contentOf(fd int) string {
+	file, err := open(unix.AT_FDCWD, link(fd), unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(file)
+	var buf [maxText + 1]byte
+	n := 0
+	err = ignoringEINTR(func() (err error) { n, err = unix.Read(file, buf[:]); return err })
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
 }
 
 // markOf is the mark of an object opened as O_PATH, "" when it has none or it cannot be read. Extended attributes are
@@ -205,6 +224,14 @@ func (r *record) setMark(fd int) (bool, error) {
 	default:
 		return false, err
 	}
+}
+
+// write gives the file its text, for which there is room in one block: the kernel writes all of it or nothing.
+func (r *record) write(fd int) error {
+	if r.text() == "" {
+		return nil
+	}
+	return ignoringEINTR(func() error { _, err := unix.Write(fd, []byte(r.text())); return err })
 }
 
 // describe sets r.made to what the object is. Before it is finished its ctime says nothing.

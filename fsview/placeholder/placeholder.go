@@ -30,6 +30,8 @@ var (
 	ErrChanged = errors.New("the path changed meanwhile")
 	// ErrObstructed is a path that leads through something that is not a directory.
 	ErrObstructed = errors.New("the path leads through a link or a file")
+	// ErrMeaning is a name that no placeholder can stand for: to git its mere existence says something (FS-53).
+	ErrMeaning = errors.New("a file of this name would stop git")
 	// ErrPath is a path that is not absolute, not in its shortest form, or holds a NUL byte.
 	ErrPath = errors.New("not an absolute path in its shortest form")
 	// ErrReleased is a session that has been released.

@@ -23,6 +23,7 @@ func TestFS30_NamesThatCannotBeHeld(t *testing.T) {
 		{"beneath a file", f.path("file/x"), ErrObstructed},
 		{"beneath a file, deeper", f.path("file/x/y"), ErrObstructed},
 		{"through a link", f.path("link/x"), ErrObstructed},
+		{"FS-53 a lock file of git", f.path(".git/config.lock"), ErrMeaning},
 		{"relative", "x", ErrPath},
 		{"with dots", f.project + "/../x", ErrPath},
 		{"root", "/", ErrPath},

@@ -202,7 +202,7 @@ func (r *record) take(at int, o *observed) error {
 	}
 	crash("aside")
 	now, err := inspect(at, r.aside())
-	if err == nil && now.id == o.id && now.regular && now.size == 0 {
+	if err == nil && now.id == o.id && now.regular && now.size == o.size && now.modified == o.modified {
 		err = unlink(at, r.aside(), 0)
 	} else if err == nil {
 		err = rename(at, r.aside(), r.name)
