@@ -1,0 +1,149 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// bind performs bind(2): a path makes a name, and whether an address is one cannot be told from registers.
+func (c *call) bind(fd int32, at uint64, size int32) outcome {
+	socket, errno := c.socket(fd)
+	if errno != 0 {
+		return failed(errno)
+	}
+	if errno := checkSockaddrSize(size); errno != 0 {
+		return failed(errno)
+	}
+	address, errno := c.bytesAt(at, int(size))
+	if errno != 0 {
+		return failed(errno)
+	}
+	domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return failed(unix.ENOTSOCK)
+	}
+	path, ok := unixName(address)
+	if domain != unix.AF_UNIX || !ok {
+		return c.bindAt(socket, atRoot, address, false)
+	}
+	c.text = path
+	o, errno := c.originOf(unix.AT_FDCWD, path)
+	if errno != 0 {
+		return failed(errno)
+	}
+	if !c.rooted() && !c.suspectPath(path) {
+		// The whole path: it is what getsockname(2) says afterwards.
+		out := c.bindAt(socket, o, address, true)
+		if out.sent || !mayBeCallers(out.errno) {
+			return out
+		}
+	}
+	place, errno := c.locate(o, path, 0)
+	if errno != 0 {
+		return failed(errno)
+	}
+	if place.object >= 0 {
+		return failed(unix.EADDRINUSE)
+	}
+	why, denied, errno := c.mayCreate(place)
+	switch {
+	case errno != 0:
+		return failed(errno)
+	case denied:
+		return c.refuse(unix.EROFS, c.named(place), why)
+	}
+	return c.bindAt(socket, origin{place.dir}, unixAddress(place.last), true)
+}
+
+// bindAt binds a copy of the caller's socket, in the directory o if the address is a path.
+func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome {
+	p, errno := c.program(inDir)
+	if errno != 0 {
+		return failed(errno)
+	}
+	s := p.hand.PassFD(socket)
+	if inDir && o.fd >= 0 {
+		p.Call("enter", "the directory", unix.SYS_FCHDIR, p.from(o))
+	}
+	bound := p.Len()
+	p.Call("bind", "the socket", unix.SYS_BIND, s.Arg(), p.Bytes(address), ns.Int(len(address)))
+	p.finish()
+	r, errno := p.do()
+	if inDir && o.fd >= 0 && errno == 0 {
+		c.leaveDirectory()
+	}
+	switch {
+	case errno != 0:
+		return failed(errno)
+	case r.Failed >= 0 && r.Failed < bound && r.Errno == unix.ENOTDIR:
+		return failed(unix.ENOTDIR)
+	}
+	return c.made(&r)
+}
+
+// leaveDirectory takes the hand back to the root directory, so that it keeps no other in use.
+func (c *call) leaveDirectory() {
+	hand, err := c.w.getHand()
+	if err != nil {
+		return // it is gone, and with it its directory
+	}
+	p := hand.Program()
+	p.Call("leave", "the directory", unix.SYS_CHDIR, p.Str("/"))
+	if r, err := hand.Do(); err != nil || r.Failed >= 0 {
+		c.w.dropHand()
+	}
+}
+
+// socket takes a copy of one of the caller's descriptors, which must be a socket.
+func (c *call) socket(fd int32) (int, syscall.Errno) {
+	if fd < 0 {
+		return -1, unix.EBADF
+	}
+	pidfd, errno := c.pidfd()
+	if errno != 0 {
+		return -1, errno
+	}
+	copied, err := unix.PidfdGetfd(pidfd, int(fd), 0)
+	switch {
+	case errors.Is(err, unix.EBADF):
+		return -1, unix.EBADF
+	case err != nil:
+		return -1, c.broken(fmt.Errorf("copy a socket of the caller (pidfd_getfd): %w", err))
+	}
+	c.hold(copied)
+	var st unix.Stat_t
+	if err := unix.Fstat(copied, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return -1, unix.ENOTSOCK
+	}
+	return copied, 0
+}
+
+// pidfdThread is PIDFD_THREAD of Linux 6.9: a descriptor of a thread, not of its process (pidfd_open(2)).
+const pidfdThread = unix.O_EXCL
+
+// pidfd is a descriptor of the calling thread. Where the kernel has only those of processes, it is of the caller's, if the
+// two share their descriptors: else the same number means something else (clone(2), CLONE_FILES).
+func (c *call) pidfd() (int, syscall.Errno) {
+	fd, err := unix.PidfdOpen(c.tid, pidfdThread)
+	if err == nil {
+		return c.hold(fd), 0
+	}
+	if errno := c.readStatus(); errno != 0 {
+		return -1, errno
+	}
+	if c.status.tgid != c.tid {
+		const kcmpFiles = 2
+		if same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(c.status.tgid), uintptr(c.tid), kcmpFiles, 0, 0, 0); errno != 0 || same != 0 {
+			return -1, c.broken(errors.New("the calling thread has descriptors of its own, which takes Linux 6.9"))
+		}
+	}
+	if fd, err = unix.PidfdOpen(c.status.tgid, 0); err != nil {
+		return -1, c.broken(fmt.Errorf("open a descriptor of the caller (pidfd_open): %w", err))
+	}
+	return c.hold(fd), 0
+}

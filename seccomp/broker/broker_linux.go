@@ -1,0 +1,204 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/seccomp/notify"
+)
+
+// Judge decides about names and locations. *fsview.Guard is one; its methods say what each question means. All paths are
+// absolute and as the sandbox sees them. It is asked by many goroutines at once.
+type Judge interface {
+	Reads() bool
+	Suspect(name string) bool
+	Create(dir fsview.Identity, at func() (string, error), name string) (why string, denied bool, err error)
+	Open(path string) (why string, denied bool)
+	Moves() bool
+	Move(from, to string) (why string, denied bool)
+	Leave(path string) (why string, denied bool)
+}
+
+// Hand performs system calls within the sandbox. *ns.Hand is one.
+type Hand interface {
+	Program() *ns.Program
+	PassFD(fd int) ns.Slot
+	Do() (ns.HandResult, error)
+	Kill() error
+	Close() error
+}
+
+// Denial is a call that was refused, or that failed because something here did.
+type Denial struct {
+	PID  int    // of the calling thread, as the host numbers it
+	Call string // name of the system call
+	Path string // what it was about: a location where it is known, else as the caller spelled it
+	Why  string // the rule; empty with Err
+	Err  error  // what failed unexpectedly; nil for a refusal
+}
+
+// Config is what a Server works with.
+type Config struct {
+	// Listener gives the calls. Once Serve has returned, the Server does not use it any more. It stays the caller's.
+	Listener *notify.Listener
+	// NewHand starts a hand, which the Server closes. The first call asks for the first one, each further worker for one.
+	NewHand func() (Hand, error)
+	// Judge decides.
+	Judge Judge
+	// Report is told of every refusal and failure, one at a time. It may take its time: calls do not wait for it, and where
+	// more than 1,024 wait to be told the rest is left out. It may be nil.
+	Report func(Denial)
+	// Rights are those of a new hand, as numbers of the sandbox's user namespace. With nil no process of the sandbox can act
+	// with others (an ordinary user's, whose own id alone is mapped and who has no capability), and none is asked.
+	Rights *ns.Identity
+	// Roots says that processes of the sandbox can have other root directories than its own (allowNestedUserNamespaces).
+	Roots bool
+	// Workers is how many calls can be under way at the same time, 64 if it is 0. Each takes a thread and a hand.
+	Workers int
+}
+
+// defaultWorkers is Config.Workers when none is given, surplus how many idle ones are kept.
+const (
+	defaultWorkers = 64
+	surplus        = 2
+	maxReports     = 1024
+)
+
+// Server answers the calls of one sandbox. Its methods are safe for concurrent use.
+type Server struct {
+	config  Config
+	threads threadCache
+	sysctl  sysctls
+	outer   procKind
+	root    rootOnce
+
+	// moving is held for writing around the judging and performing of a rename, and for reading while directories are
+	// made, so that no directory can take the place of what was judged (Judge.Moves).
+	moving sync.RWMutex
+
+	mu      sync.Mutex
+	workers map[*worker]struct{}
+	idle    int
+	closing bool
+	err     error
+	wait    sync.WaitGroup
+
+	reports chan Denial
+	dropped atomic.Uint64
+}
+
+// New makes a Server. It starts nothing yet.
+func New(c Config) (*Server, error) {
+	switch {
+	case c.Listener == nil, c.NewHand == nil, c.Judge == nil:
+		return nil, errors.New("broker: a listener, a source of hands and a judge are needed")
+	case c.Workers < 0:
+		return nil, fmt.Errorf("broker: %d workers cannot be", c.Workers)
+	case c.Workers == 0:
+		c.Workers = defaultWorkers
+	}
+	s := &Server{config: c, workers: map[*worker]struct{}{}, reports: make(chan Denial, maxReports)}
+	s.threads.entries = map[int]*thread{}
+	return s, nil
+}
+
+// Serve answers calls until no process of the sandbox is left or Close is called, and then returns nil; an error says that
+// the listener failed, and calls then wait until it is closed. When it returns, no thread, hand or descriptor of the Server
+// is left. It is called once.
+func (s *Server) Serve() error {
+	told := make(chan struct{})
+	go s.tell(told)
+	s.mu.Lock()
+	if !s.closing {
+		s.startWorker()
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+	close(s.reports)
+	<-told
+	s.threads.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	return s.err
+}
+
+// Close makes Serve return soon. Calls that are under way are not answered: it is for when the sandbox has ended.
+func (s *Server) Close() error {
+	err := s.config.Listener.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	for w := range s.workers {
+		w.kill()
+	}
+	return err
+}
+
+// Dropped is how many reports were left out because too many waited.
+func (s *Server) Dropped() uint64 { return s.dropped.Load() }
+
+// tell hands the reports on.
+func (s *Server) tell(done chan<- struct{}) {
+	defer close(done)
+	for d := range s.reports {
+		if s.config.Report != nil {
+			s.config.Report(d)
+		}
+	}
+}
+
+func (s *Server) report(d Denial) {
+	select {
+	case s.reports <- d:
+	default:
+		s.dropped.Add(1)
+	}
+}
+
+// startWorker starts a worker, which is idle at first. s.mu is held.
+func (s *Server) startWorker() {
+	w := &worker{server: s}
+	s.workers[w] = struct{}{}
+	s.idle++
+	s.wait.Add(1)
+	go w.run()
+}
+
+// taken says that a worker has taken a call. It sees to it that another one waits for the next.
+func (s *Server) taken() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle--
+	if s.idle == 0 && len(s.workers) < s.config.Workers && !s.closing {
+		s.startWorker()
+	}
+}
+
+// done says that a worker has answered its call, and tells whether it is to wait for another.
+func (s *Server) done() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || s.idle >= surplus {
+		return false
+	}
+	s.idle++
+	return true
+}
+
+// ended takes a worker off the list. waiting says that it was idle.
+func (s *Server) ended(w *worker, waiting bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.workers, w)
+	if waiting {
+		s.idle--
+	}
+	if err != nil && !errors.Is(err, notify.ErrGone) && !errors.Is(err, notify.ErrStopped) && s.err == nil {
+		s.err = err
+	}
+}

@@ -1,0 +1,24 @@
+// Package broker performs the name-creating system calls of a sandbox in its place, and with read rules every opening
+// (FS-10, FS-30, FS-33, FS-55): a name that does not exist has nothing that a mount could cover, so such calls are judged
+// one by one.
+//
+// What belongs here: taking calls from a listener (seccomp/notify), reading their arguments once, finding the directory
+// that they mean, asking a [Judge], and having them performed by a [Hand]. What does not: the rules (fsview), the filter
+// that says which calls come here (seccomp), and forking (ns).
+//
+//	caller                  worker (this process)                             hand (in the sandbox's namespaces)
+//	openat(d, "a/b", ...) -> receive; read "a/b" and d's descriptor once;
+//	  waits                 is the call still waiting?
+//	                        b is suspect to no rule:           ----------->   umask, open a, create b in it
+//	<------------------------------------------------------------------------ the new descriptor, with the answer
+//	                        b may be refused: open a           ----------->   opens a
+//	                        who is a, where is a? judge (a, b) <-----------   a descriptor of a
+//	                        then the same in that very a       ----------->   create b
+//
+// A call that was judged by a path is never let go on by itself: its memory can change under it. It is performed on the
+// descriptor of the directory that was judged, with a last name that is not followed. The hand acts with no more rights
+// than the caller, so that a mistake here can at worst leave out a rule of this package, never one of the mounts or of
+// Landlock.
+//
+// Whatever fails unexpectedly fails the call (EACCES, EIO) and is reported. Nothing here stops a sandbox from ending.
+package broker

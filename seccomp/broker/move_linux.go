@@ -1,0 +1,319 @@
+package broker
+
+import (
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// twoPaths are the arguments of a rename or link.
+type twoPaths struct {
+	fromDir, toDir int32
+	from, to       string
+	flags          uint32
+}
+
+// readTwo reads both paths, the old one first, as the kernel does.
+func (c *call) readTwo(fromDir int32, from uint64, toDir int32, to uint64, flags uint32) (twoPaths, syscall.Errno) {
+	t := twoPaths{fromDir: fromDir, toDir: toDir, flags: flags}
+	var errno syscall.Errno
+	if t.from, errno = c.pathAt(from); errno != 0 {
+		return t, errno
+	}
+	t.to, errno = c.pathAt(to)
+	c.text = t.to
+	return t, errno
+}
+
+// Flags of renameat2(2).
+const renameFlags = unix.RENAME_NOREPLACE | unix.RENAME_EXCHANGE | unix.RENAME_WHITEOUT
+
+// rename performs rename(2), renameat(2) and renameat2(2).
+func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags uint32) outcome {
+	t, errno := c.readTwo(fromDir, from, toDir, to, flags)
+	switch {
+	case errno != 0:
+		return failed(errno)
+	case flags&^renameFlags != 0, flags&unix.RENAME_EXCHANGE != 0 && flags != unix.RENAME_EXCHANGE:
+		return failed(unix.EINVAL)
+	case t.from == "" || t.to == "":
+		return failed(unix.ENOENT)
+	}
+	judge := c.s.config.Judge
+	if judge.Moves() || judge.Reads() {
+		c.s.moving.Lock()
+		defer c.s.moving.Unlock()
+	}
+	start, end, errno := c.origins(t)
+	if errno != 0 {
+		return failed(errno)
+	}
+	if !c.rooted() && !judge.Reads() && flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
+		if out, slow := c.renameFast(t, start, end); !slow {
+			return out
+		}
+	}
+	old, errno := c.locate(start, t.from, 0)
+	if errno != 0 {
+		return failed(errno)
+	}
+	target, errno := c.locate(end, t.to, 0)
+	if errno != 0 {
+		return failed(errno)
+	}
+	if old.object < 0 || target.object < 0 && flags&unix.RENAME_EXCHANGE != 0 {
+		return failed(unix.ENOENT)
+	}
+	if target.object >= 0 && flags&unix.RENAME_NOREPLACE != 0 {
+		return failed(unix.EEXIST)
+	}
+	if out, denied := c.judgeRename(old, target, flags); denied {
+		return out
+	}
+	return c.renameAt(old, target, flags)
+}
+
+// origins opens where both paths start.
+func (c *call) origins(t twoPaths) (from, to origin, errno syscall.Errno) {
+	if from, errno = c.originOf(t.fromDir, t.from); errno != 0 {
+		return from, to, errno
+	}
+	to, errno = c.originOf(t.toDir, t.to)
+	return from, to, errno
+}
+
+// suspectPath is suspect for the last component of a path.
+func (c *call) suspectPath(path string) bool {
+	_, last := splitPath(path)
+	return c.suspect(last)
+}
+
+// parents appends the opening of the directories of both paths. after is the number of the first step behind that.
+func (p *program) parents(t twoPaths, start, end origin) (from, fromLast, to, toLast ns.Arg, after int) {
+	fromDir, old := splitPath(t.from)
+	toDir, target := splitPath(t.to)
+	fromAt, toAt := p.from(start), p.from(end)
+	from, _ = p.parent(fromAt, fromDir, 0)
+	to, _ = p.parent(toAt, toDir, 0)
+	return from, p.Str(lastOrDot(old)), to, p.Str(lastOrDot(target)), p.Len()
+}
+
+// lastOrDot is a last component for the kernel, "." for the directory itself.
+func lastOrDot(last string) string {
+	if last == "" {
+		return "."
+	}
+	return last
+}
+
+// renameFast renames to a name that is suspect to no rule. Where the moving of directories is judged, it is for regular
+// files alone.
+func (c *call) renameFast(t twoPaths, start, end origin) (out outcome, slow bool) {
+	p, errno := c.program(false)
+	if errno != 0 {
+		return failed(errno), false
+	}
+	from, old, to, target, after := p.parents(t, start, end)
+	if c.s.config.Judge.Moves() {
+		at, _ := p.Buffer(statxSize)
+		p.Call("look at", t.from, unix.SYS_STATX, from, old, ns.Int(unix.AT_SYMLINK_NOFOLLOW), ns.Int(unix.STATX_TYPE), at)
+		p.Expect("find", "a regular file", at, statxGID, unix.S_IFMT<<32, unix.S_IFREG<<32, unix.ELOOP)
+		after = p.Len()
+	}
+	p.Call("rename", t.from, unix.SYS_RENAMEAT2, from, old, to, target, ns.Int(t.flags))
+	p.finish()
+	r, errno := p.do()
+	switch {
+	case errno != 0:
+		return failed(errno), false
+	case r.Failed >= 0 && r.Failed < after && mayBeCallers(r.Errno):
+		return out, true
+	}
+	return c.made(&r), false
+}
+
+// judgeRename judges what a rename does: the new name, the old one where something takes its place, and for a directory
+// all that it holds.
+func (c *call) judgeRename(old, target place, flags uint32) (out outcome, denied bool) {
+	exchange := flags&unix.RENAME_EXCHANGE != 0
+	named := []place{target}
+	if exchange || flags&unix.RENAME_WHITEOUT != 0 {
+		named = append(named, old)
+	}
+	for _, at := range named {
+		why, denied, errno := c.mayCreate(at)
+		switch {
+		case errno != 0:
+			return failed(errno), true
+		case denied:
+			return c.refuse(unix.EROFS, c.named(at), why), true
+		}
+	}
+	if out, denied := c.judgeMove(old, target); denied || !exchange {
+		return out, denied
+	}
+	return c.judgeMove(target, old)
+}
+
+// judgeMove judges that an object is moved from one place to another.
+func (c *call) judgeMove(from, to place) (out outcome, denied bool) {
+	judge := c.s.config.Judge
+	if !judge.Moves() && !judge.Reads() {
+		return out, false
+	}
+	i, errno := c.look(from.object)
+	before, errno2 := c.location(from)
+	after, errno3 := c.location(to)
+	if errno != 0 || errno2 != 0 || errno3 != 0 {
+		return failed(unix.EIO), true
+	}
+	if i.kind() == unix.S_IFDIR && judge.Moves() {
+		if why, denied := judge.Move(before, after); denied {
+			return c.refuse(unix.EXDEV, after, why), true
+		}
+	}
+	if judge.Reads() {
+		if why, denied := judge.Leave(before); denied {
+			return c.refuse(unix.EACCES, before, why), true
+		}
+	}
+	return out, false
+}
+
+// renameAt renames between two places that were judged.
+func (c *call) renameAt(old, target place, flags uint32) outcome {
+	p, errno := c.program(false)
+	if errno != 0 {
+		return failed(errno)
+	}
+	from, to := p.from(origin{old.dir}), p.from(origin{target.dir})
+	p.Call("rename", old.last, unix.SYS_RENAMEAT2, from, p.Str(old.last), to, p.Str(target.last), ns.Int(flags))
+	p.finish()
+	r, errno := p.do()
+	if errno != 0 {
+		return failed(errno)
+	}
+	return c.made(&r)
+}
+
+// link performs link(2) and linkat(2).
+func (c *call) link(fromDir int32, from uint64, toDir int32, to uint64, flags uint32) outcome {
+	if flags&^(unix.AT_SYMLINK_FOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return failed(unix.EINVAL)
+	}
+	t, errno := c.readTwo(fromDir, from, toDir, to, flags)
+	switch {
+	case errno != 0:
+		return failed(errno)
+	case t.from == "" && flags&unix.AT_EMPTY_PATH == 0, t.to == "":
+		return failed(unix.ENOENT)
+	}
+	if c.s.config.Judge.Reads() {
+		c.s.moving.Lock() // what is linked must not be moved to where it may not leave from
+		defer c.s.moving.Unlock()
+	}
+	start, end, errno := c.origins(t)
+	if errno != 0 {
+		return failed(errno)
+	}
+	if t.from != "" && flags&unix.AT_SYMLINK_FOLLOW == 0 && !c.rooted() && !c.s.config.Judge.Reads() && !c.suspectPath(t.to) {
+		p, errno := c.program(false)
+		if errno != 0 {
+			return failed(errno)
+		}
+		from, old, to, target, after := p.parents(t, start, end)
+		p.Call("link", t.from, unix.SYS_LINKAT, from, old, to, target, zero)
+		p.finish()
+		r, errno := p.do()
+		if errno != 0 {
+			return failed(errno)
+		}
+		if r.Failed < 0 || r.Failed >= after || !mayBeCallers(r.Errno) {
+			return c.made(&r)
+		}
+	}
+	return c.linkSlow(t, start, end)
+}
+
+// linkSlow finds the object, judges where it is and where it gets a name, and links that very object where it can.
+func (c *call) linkSlow(t twoPaths, start, end origin) outcome {
+	old, errno := c.linked(t, start)
+	if errno != 0 {
+		return failed(errno)
+	}
+	target, errno := c.locate(end, t.to, 0)
+	if errno != 0 {
+		return failed(errno)
+	}
+	if target.object >= 0 {
+		return failed(unix.EEXIST)
+	}
+	why, denied, errno := c.mayCreate(target)
+	switch {
+	case errno != 0:
+		return failed(errno)
+	case denied:
+		return c.refuse(unix.EROFS, c.named(target), why)
+	}
+	if c.s.config.Judge.Reads() {
+		where, err := location(old)
+		if err != nil {
+			return failed(c.broken(err))
+		}
+		if why, denied := c.s.config.Judge.Leave(where); denied && where[0] == '/' {
+			return c.refuse(unix.EACCES, where, why)
+		}
+	}
+	p, errno := c.program(false)
+	if errno != 0 {
+		return failed(errno)
+	}
+	// A link of this process's own naming leads to the very object that was judged; a symbolic link is linked itself.
+	object := p.hand.PassFD(old)
+	to := p.from(origin{target.dir})
+	p.Call("link", t.from, unix.SYS_LINKAT, ns.Int(ns.HandFDs), p.Name(object), to, p.Str(target.last), ns.Int(unix.AT_SYMLINK_FOLLOW))
+	p.finish()
+	r, errno := p.do()
+	if errno != 0 {
+		return failed(errno)
+	}
+	return c.made(&r)
+}
+
+// linked finds the object that a link is to be made to.
+func (c *call) linked(t twoPaths, o origin) (int, syscall.Errno) {
+	if t.from == "" {
+		return o.fd, 0
+	}
+	path := t.from
+	for range attempts {
+		at, errno := c.locate(o, path, 0)
+		switch {
+		case errno != 0:
+			return -1, errno
+		case at.object < 0:
+			return -1, unix.ENOENT
+		}
+		i, errno := c.look(at.object)
+		if errno != 0 {
+			return -1, errno
+		}
+		slash := strings.HasSuffix(at.last, "/")
+		switch {
+		case i.kind() == unix.S_IFLNK && !at.magic && (t.flags&unix.AT_SYMLINK_FOLLOW != 0 || slash):
+			if errno := c.followLast(&o, &path, at, &i, 0); errno != 0 {
+				return -1, errno
+			}
+			continue
+		case slash && i.kind() != unix.S_IFDIR:
+			return -1, unix.ENOTDIR
+		case at.magic && t.flags&unix.AT_SYMLINK_FOLLOW == 0:
+			return -1, unix.EXDEV // the link itself, in /proc
+		}
+		return at.object, 0
+	}
+	return -1, unix.ELOOP
+}

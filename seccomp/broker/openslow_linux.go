@@ -1,0 +1,283 @@
+package broker
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// openSlow takes an opening one link further: it finds the place, judges it, and opens or makes what the path names there.
+// A symbolic link at the place changes o and path to what it says; again says that it is to be called once more.
+func (c *call) openSlow(o *origin, path *string, how openHow) (out outcome, again bool) {
+	at, errno := c.locate(*o, *path, how.resolve)
+	if errno != 0 {
+		return failed(errno), false
+	}
+	slash := strings.HasSuffix(at.last, "/")
+	switch {
+	case how.creates() && slash:
+		return failed(unix.EISDIR), false
+	case at.object < 0 && !how.creates():
+		return failed(unix.ENOENT), false
+	case at.object < 0:
+		return c.createAt(at, how)
+	case how.creates() && how.flags&unix.O_EXCL != 0:
+		return failed(unix.EEXIST), false
+	}
+	i, errno := c.look(at.object)
+	if errno != 0 {
+		return failed(errno), false
+	}
+	if i.kind() == unix.S_IFLNK && !at.magic {
+		if how.flags&unix.O_NOFOLLOW != 0 && !slash {
+			return failed(unix.ELOOP), false
+		}
+		errno := c.followLast(o, path, at, &i, how.resolve)
+		return failed(errno), errno == 0
+	}
+	if slash && i.kind() != unix.S_IFDIR {
+		return failed(unix.ENOTDIR), false
+	}
+	return c.openObject(at, &i, how), false
+}
+
+// createAt judges the making of a file at a place where there is none, and makes it.
+func (c *call) createAt(at place, how openHow) (out outcome, again bool) {
+	why, denied, errno := c.mayCreate(at)
+	switch {
+	case errno != 0:
+		return failed(errno), false
+	case denied:
+		return c.refuse(unix.EROFS, c.named(at), why), false
+	}
+	if c.s.config.Judge.Reads() {
+		where, errno := c.location(at)
+		if errno != 0 {
+			return failed(errno), false
+		}
+		if why, denied := c.s.config.Judge.Open(where); denied {
+			return c.refuse(unix.EACCES, where, why), false
+		}
+	}
+	p, errno := c.program(true)
+	if errno != 0 {
+		return failed(errno), false
+	}
+	step := p.Len()
+	fd := p.Call("create", at.last, unix.SYS_OPENAT, p.from(origin{at.dir}), p.Str(at.last),
+		ns.Int(how.flags|unix.O_EXCL|unix.O_CLOEXEC), ns.Int(how.mode))
+	p.finishFD(fd, how.cloexec(), nil)
+	r, errno := p.do()
+	switch {
+	case errno != 0:
+		return failed(errno), false
+	case r.Failed == step && r.Errno == unix.EEXIST:
+		return out, true
+	}
+	return c.made(&r), false
+}
+
+// followLast replaces o and path by what the symbolic link at a place says.
+func (c *call) followLast(o *origin, path *string, at place, link *info, resolve uint64) syscall.Errno {
+	if resolve&unix.RESOLVE_NO_SYMLINKS != 0 || c.tooManyLinks() {
+		return unix.ELOOP
+	}
+	fs, errno := c.fileSystem(at.object)
+	if errno != 0 {
+		return errno
+	}
+	if fs.Flags&stNoSymfollow != 0 {
+		return unix.ELOOP
+	}
+	dir, errno := c.look(at.dir)
+	if errno != 0 {
+		return errno
+	}
+	if c.s.sysctl.read().linksProtected && !mayFollow(&dir, link, c.fsuid()) {
+		return unix.EACCES
+	}
+	text, err := readLink(at.object, "")
+	if err != nil {
+		return c.broken(fmt.Errorf("read a symbolic link: %w", err))
+	}
+	if text == "" {
+		return unix.ENOENT
+	}
+	if strings.HasSuffix(at.last, "/") {
+		text += "/"
+	}
+	switch {
+	case resolve != 0 && text[0] != '/':
+		before, _ := splitPath(*path) // a resolution within bounds always begins where the caller's does
+		*path = before + text
+	case resolve != 0:
+		*path = text
+	case text[0] == '/':
+		*o, _ = c.rootOf()
+		*path = text
+	default:
+		*o, *path = origin{at.dir}, text
+	}
+	if len(*path) >= pathMax {
+		return unix.ENAMETOOLONG
+	}
+	return 0
+}
+
+// openObject opens what was found at a place, with the hand's rights.
+func (c *call) openObject(at place, i *info, how openHow) outcome {
+	switch {
+	case how.creates() && i.kind() == unix.S_IFDIR:
+		return failed(unix.EISDIR)
+	case how.flags&unix.O_DIRECTORY != 0 && i.kind() != unix.S_IFDIR:
+		return failed(unix.ENOTDIR)
+	}
+	if out, denied := c.judgeObject(at, i, how); denied {
+		return out
+	}
+	if i.kind() == unix.S_IFCHR && i.Rdev_major == ttyMajor && i.Rdev_minor == 0 {
+		return c.openTerminal(at.object, how)
+	}
+	r, errno := c.reopen(at.object, how, mayWait(i, how))
+	switch {
+	case errno != 0:
+		return failed(errno)
+	case r.Failed < 0:
+		return outcome{sent: true}
+	case r.Errno == unix.EACCES && i.kind() == unix.S_IFREG && how.flags&unix.O_ACCMODE == unix.O_RDONLY:
+		return c.openOwnProc(at, how)
+	}
+	return failed(r.Errno)
+}
+
+// mayWait tells whether opening the object can wait for somebody else (fifo(7), tty drivers).
+func mayWait(i *info, how openHow) bool {
+	if how.flags&unix.O_NONBLOCK != 0 {
+		return false
+	}
+	return i.kind() == unix.S_IFCHR || i.kind() == unix.S_IFIFO && how.flags&unix.O_ACCMODE != unix.O_RDWR
+}
+
+// judgeObject judges the opening of what exists.
+func (c *call) judgeObject(at place, i *info, how openHow) (out outcome, denied bool) {
+	if c.s.config.Judge.Reads() {
+		if out, denied := c.judgeOpen(at.object); denied {
+			return out, true
+		}
+	}
+	if !how.creates() || at.magic {
+		return out, false
+	}
+	dir, errno := c.look(at.dir)
+	if errno != 0 {
+		return failed(errno), true
+	}
+	if !c.s.sysctl.read().mayReuse(&dir, i, c.fsuid()) {
+		return failed(unix.EACCES), true
+	}
+	if !how.writes() {
+		return out, false
+	}
+	why, denied, errno := c.mayCreate(at)
+	switch {
+	case errno != 0:
+		return failed(errno), true
+	case denied:
+		return c.refuse(unix.EROFS, c.named(at), why), true
+	}
+	return out, false
+}
+
+// reopen opens an object in the hand and gives it to the caller. With watch the caller's signals can end it.
+func (c *call) reopen(object int, how openHow, watch bool) (ns.HandResult, syscall.Errno) {
+	p, errno := c.program(false)
+	if errno != 0 {
+		return ns.HandResult{}, errno
+	}
+	fd := p.ReopenFD("open", c.text, p.hand.PassFD(object), reopenFlags(how))
+	p.finishFD(fd, how.cloexec(), nil)
+	if watch {
+		return p.doWatched()
+	}
+	return p.do()
+}
+
+// ownProcFiles are files about a process that only that process itself, or a tracer, may read (proc_pid(5)).
+var ownProcFiles = map[string]bool{"maps": true, "smaps": true, "smaps_rollup": true, "numa_maps": true, "environ": true, "auxv": true,
+	"io": true, "mem": true}
+
+// openOwnProc opens, to read, one of the caller's own files in /proc that the hand may not: this process may, and what
+// it says is the caller's own.
+func (c *call) openOwnProc(at place, how openHow) outcome {
+	fs, errno := c.fileSystem(at.object)
+	if errno != 0 {
+		return failed(errno)
+	}
+	where, err := location(at.dir)
+	if err != nil {
+		return failed(c.broken(fmt.Errorf("ask where a directory is: %w", err)))
+	}
+	owner, ok := procOwner(where)
+	process, _, errno := c.numbers()
+	i, looked := c.look(at.object)
+	if errno != 0 || looked != 0 || !ok || owner != process || fs.Type != unix.PROC_SUPER_MAGIC || !ownProcFiles[at.last] ||
+		i.Uid != c.fsuid() || how.flags&unix.O_TRUNC != 0 {
+		return failed(unix.EACCES)
+	}
+	fd, err := unix.Openat(at.dir, at.last, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|int(how.flags&unix.O_NONBLOCK), 0)
+	if err != nil {
+		return failed(unix.EACCES)
+	}
+	return c.give(c.hold(fd), how)
+}
+
+// sysctls are settings of the kernel that protect who opens what others left in a directory for all (proc_sys_fs(5)).
+type sysctls struct {
+	once           sync.Once
+	linksProtected bool
+	regular, fifos int
+}
+
+func (s *sysctls) read() *sysctls {
+	s.once.Do(func() {
+		value := func(name string) int {
+			text, err := os.ReadFile("/proc/sys/fs/protected_" + name)
+			if err != nil || len(text) == 0 || text[0] < '0' || text[0] > '2' {
+				return 0 // the kernel does not have it
+			}
+			return int(text[0] - '0')
+		}
+		s.linksProtected, s.regular, s.fifos = value("symlinks") != 0, value("regular"), value("fifos")
+	})
+	return s
+}
+
+// mayFollow is the kernel's rule for a symbolic link at the end of a path (may_follow_link of fs/namei.c).
+func mayFollow(dir, link *info, uid uint32) bool {
+	return link.Uid == uid || dir.Mode&(unix.S_ISVTX|unix.S_IWOTH) != unix.S_ISVTX|unix.S_IWOTH || dir.Uid == link.Uid
+}
+
+// mayReuse is the kernel's rule for an opening that could have made the file but finds one (may_create_in_sticky of
+// fs/namei.c).
+func (s *sysctls) mayReuse(dir, i *info, uid uint32) bool {
+	level := 2
+	switch i.kind() {
+	case unix.S_IFREG:
+		level = s.regular
+	case unix.S_IFIFO:
+		level = s.fifos
+	}
+	if level == 0 || dir.Mode&unix.S_ISVTX == 0 || i.Uid == dir.Uid || i.Uid == uid {
+		return true
+	}
+	if dir.Mode&unix.S_IWOTH != 0 {
+		return false
+	}
+	return dir.Mode&unix.S_IWGRP == 0 || level < 2 || i.kind() != unix.S_IFREG && i.kind() != unix.S_IFIFO
+}

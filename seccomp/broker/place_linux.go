@@ -1,0 +1,144 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/fsview"
+)
+
+// place is a name in a directory that has been found, whether or not there is something of that name.
+type place struct {
+	dir    int    // descriptor of the directory, O_PATH
+	last   string // the name, with the slashes behind it
+	object int    // descriptor of what is there, O_PATH, links not followed; -1 if nothing is
+	magic  bool   // object is what a magic link of the caller led to (proc_pid_fd(5)): it has no name here
+}
+
+// locate finds the directory of a path's last component, and what is there. Links on the way are followed by the kernel
+// in the hand; where it meets one that means the caller (/proc/self and what lies beneath), the path is walked here.
+func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Errno) {
+	if c.rooted() {
+		return c.walk(o, path, resolve)
+	}
+	dir, last := splitPath(path)
+	if last == "" {
+		last = "."
+	}
+	p, errno := c.program(false)
+	if errno != 0 {
+		return place{}, errno
+	}
+	at := p.from(o)
+	if dir == "" {
+		dir = "."
+	}
+	parent := p.openat2("the directory", at, dir, openHow{flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
+	p.SendFiles(0, "the directory", parent)
+	object := p.Call("open", "the object", unix.SYS_OPENAT, parent.Arg(), p.Str(nameOrDot(last)), lookFlags, zero)
+	p.SendFiles(1, "the object", object)
+	p.OnlyIf(object)
+	r, errno := p.do()
+	if errno != 0 {
+		return place{}, errno
+	}
+	fds := c.own(&r, 2)
+	switch {
+	case r.Failed < 0:
+		return place{dir: fds[0], last: last, object: fds[1]}, c.whole(fds[0], fds[1])
+	case fds[0] >= 0 && r.Errno == unix.ENOENT:
+		return place{dir: fds[0], last: last, object: -1}, 0
+	case fds[0] < 0 && mayBeCallers(r.Errno):
+		return c.walk(o, path, resolve)
+	}
+	return place{}, r.Errno
+}
+
+// nameOrDot is a last component without slashes behind it.
+func nameOrDot(last string) string {
+	if n := nameOf(last); n != "" {
+		return n
+	}
+	return "."
+}
+
+// mayBeCallers tells whether a path that fails so in a hand may lead somewhere for its caller: /proc/self is not there for
+// the hand, and it follows no magic link.
+func mayBeCallers(errno syscall.Errno) bool { return errno == unix.ENOENT || errno == unix.ELOOP }
+
+// errLost says that a descriptor that the hand sent did not come, which is so at this process's limit of open files.
+var errLost = errors.New("a descriptor from the hand did not come (the limit of open files of srt?)")
+
+func (c *call) whole(fds ...int) syscall.Errno {
+	for _, fd := range fds {
+		if fd < 0 {
+			return c.broken(errLost)
+		}
+	}
+	return 0
+}
+
+// info is what is known of an object.
+type info struct {
+	unix.Statx_t
+}
+
+func (i *info) kind() uint16 { return i.Mode & unix.S_IFMT }
+
+// look asks what a descriptor of this process leads to.
+func (c *call) look(fd int) (info, syscall.Errno) {
+	var i info
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &i.Statx_t); err != nil {
+		return i, c.broken(fmt.Errorf("look at a descriptor from the hand (statx): %w", err))
+	}
+	return i, 0
+}
+
+// identity is the directory of a place for the judge.
+func (c *call) identity(dir int) (fsview.Identity, syscall.Errno) {
+	i, errno := c.look(dir)
+	return fsview.Identity{Dev: unix.Mkdev(i.Dev_major, i.Dev_minor), Ino: i.Ino, Type: fs.ModeDir}, errno
+}
+
+// mayCreate asks the judge about making a name at a place. why says which rule refuses it.
+func (c *call) mayCreate(at place) (why string, denied bool, errno syscall.Errno) {
+	if !isName(at.last) {
+		return "", false, 0
+	}
+	id, errno := c.identity(at.dir)
+	if errno != 0 {
+		return "", false, errno
+	}
+	why, denied, err := c.s.config.Judge.Create(id, func() (string, error) { return location(at.dir) }, nameOf(at.last))
+	if err != nil {
+		return "", false, c.broken(fmt.Errorf("ask where a directory is: %w", err))
+	}
+	return why, denied, 0
+}
+
+// location is where the place is, or would be.
+func (c *call) location(at place) (string, syscall.Errno) {
+	dir, err := location(at.dir)
+	if err != nil {
+		return "", c.broken(fmt.Errorf("ask where a directory is: %w", err))
+	}
+	if !isName(at.last) {
+		return dir, 0
+	}
+	return joinLocation(dir, nameOf(at.last)), 0
+}
+
+// named is a place's location for a report: as the caller spelled it where it is not known.
+func (c *call) named(at place) string {
+	dir, err := location(at.dir)
+	if err != nil {
+		return c.text
+	}
+	return joinLocation(strings.TrimSuffix(dir, " (deleted)"), nameOf(at.last))
+}

@@ -1,0 +1,136 @@
+package broker
+
+import (
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/seccomp/notify"
+)
+
+// program is a program of system calls for a hand, with the steps that calls have in common.
+type program struct {
+	*ns.Program
+	c    *call
+	hand Hand
+}
+
+// program begins a program that acts with the caller's rights. umask says that it makes something, whose mode the caller's
+// umask limits.
+func (c *call) program(umask bool) (*program, syscall.Errno) {
+	hand, err := c.w.getHand()
+	if err != nil {
+		return nil, c.broken(err)
+	}
+	own := c.s.config.Rights
+	if own != nil || umask {
+		if errno := c.readStatus(); errno != 0 {
+			return nil, errno
+		}
+	}
+	p := &program{hand.Program(), c, hand}
+	if umask {
+		p.Call("set the umask", "", unix.SYS_UMASK, ns.Int(c.status.umask))
+	}
+	if own != nil && !c.actsAs(own) {
+		p.ActAs(ns.Identity{UID: c.status.uids[3], GID: c.status.gids[3], Groups: c.status.groups,
+			Effective: ns.Capabilities(c.status.effective)})
+	}
+	return p, 0
+}
+
+// actsAs tells whether the caller's rights are those of the hand.
+func (c *call) actsAs(id *ns.Identity) bool {
+	s := &c.status
+	return s.uids[3] == id.UID && s.gids[3] == id.GID && ns.Capabilities(s.effective) == id.Effective && slices.Equal(s.groups, id.Groups)
+}
+
+// do runs the program. On an errno that says so, the hand is lost and the failure reported.
+func (p *program) do() (ns.HandResult, syscall.Errno) {
+	if !p.c.waits() {
+		return ns.HandResult{}, unix.EINTR // nobody is there to see it
+	}
+	r, err := p.hand.Do()
+	if err != nil {
+		p.c.w.dropHand()
+		return r, p.c.broken(err)
+	}
+	return r, 0
+}
+
+// from is the descriptor argument for a place to start at.
+func (p *program) from(o origin) ns.Arg {
+	if o.fd < 0 {
+		return ns.Int(unix.AT_FDCWD) // with an absolute path it does not matter
+	}
+	return p.hand.PassFD(o.fd).Arg()
+}
+
+// statx is struct statx: its size and where what is compared lies in it (statx(2)).
+const (
+	statxSize  = 256
+	statxNlink = 16 // stx_uid is its upper half
+	statxGID   = 24 // stx_mode is in its upper half
+)
+
+// openHow appends openat2(2).
+func (p *program) openat2(what string, at ns.Arg, path string, how openHow) ns.Slot {
+	return p.Call("open", what, unix.SYS_OPENAT2, at, p.Str(path), p.Bytes(how.bytes()), ns.Int(howSize))
+}
+
+// parent appends the opening of the directory that a name is in. For a name in the origin itself nothing is opened, and
+// opened is false.
+func (p *program) parent(at ns.Arg, dir string, resolve uint64) (parent ns.Arg, opened bool) {
+	if dir == "" {
+		return at, false
+	}
+	return p.openat2("the directory", at, dir, openHow{flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		resolve: resolve | unix.RESOLVE_NO_MAGICLINKS}).Arg(), true
+}
+
+// finish appends the answer to the caller: the call's result is 0.
+func (p *program) finish() {
+	p.Call("answer", "the caller", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlSend)),
+		p.Bytes(notify.Result(p.c.id, 0, 0).Bytes()))
+}
+
+// finishFD appends the answer to the caller: the call's result is a copy of the descriptor fd. refine, if not nil, is
+// applied to each step.
+func (p *program) finishFD(fd ns.Slot, cloexec bool, refine func()) {
+	a := notify.AddFD{ID: p.c.id, Flags: notify.AddSend}
+	if cloexec {
+		a.TargetFlags = unix.O_CLOEXEC
+	}
+	arg := p.Bytes(a.Bytes())
+	p.Store(arg, notify.AddFDSource, fd)
+	if refine != nil {
+		refine()
+	}
+	p.Call("answer", "the caller", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlAddFD)), arg)
+	if refine != nil {
+		refine()
+	}
+}
+
+// location is where a descriptor of this process leads, as the sandbox sees it: the kernel names the place within the
+// descriptor's own mounts (d_path of fs/d_path.c), which are the sandbox's.
+func location(fd int) (string, error) {
+	return readLink(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd))
+}
+
+// readLink reads a symbolic link of any length.
+func readLink(dir int, name string) (string, error) {
+	for size := 256; ; size *= 4 {
+		buf := make([]byte, size)
+		n, err := unix.Readlinkat(dir, name, buf)
+		if err != nil {
+			return "", err
+		}
+		if n < size {
+			return string(buf[:n]), nil
+		}
+	}
+}

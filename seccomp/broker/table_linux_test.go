@@ -1,0 +1,263 @@
+package broker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/seccomp"
+)
+
+func init() { probes["table"] = probeTable }
+
+// outcomes are what each situation of the table gave, and the tree that it left behind.
+type outcomes map[string][]string
+
+// probeTable runs every situation in a folder of its own.
+func probeTable(folder string) any {
+	runtime.LockOSThread()
+	result := outcomes{}
+	for _, s := range situations() {
+		dir := filepath.Join(folder, s.name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			result[s.name] = []string{err.Error()}
+			continue
+		}
+		r := &recorder{dir: dir}
+		r.check(os.Chdir(dir))
+		r.furnish()
+		unix.Umask(0o022)
+		s.run(r)
+		unix.Umask(0o022)
+		r.check(os.Chdir(folder))
+		r.lines = append(r.lines, tree(dir)...)
+		result[s.name] = r.lines
+	}
+	return result
+}
+
+// recorder writes down what calls return.
+type recorder struct {
+	dir   string
+	lines []string
+}
+
+func (r *recorder) check(err error) {
+	if err != nil {
+		r.lines = append(r.lines, "setup: "+err.Error())
+	}
+}
+
+// err writes down how a call ended.
+func (r *recorder) err(what string, err error) {
+	text := "ok"
+	if errno, ok := err.(unix.Errno); ok {
+		text = unix.ErrnoName(errno)
+		if text == "" {
+			text = fmt.Sprintf("errno %d", int(errno))
+		}
+	} else if err != nil {
+		text = err.Error()
+	}
+	r.lines = append(r.lines, what+": "+text)
+}
+
+// fd writes down an opening: error, number, flags of the file and of the descriptor, and what it leads to; and closes it.
+func (r *recorder) fd(what string, fd int, err error) {
+	r.err(what, err)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	own, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	link, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	link = strings.ReplaceAll(link, r.dir, "DIR")
+	if strings.HasPrefix(link, "pipe:") || strings.HasPrefix(link, "socket:") {
+		link = link[:5]
+	}
+	r.lines = append(r.lines, fmt.Sprintf("  fd %d flags %#x %d %s", fd, flags, own, link))
+}
+
+// furnish makes what every situation finds.
+func (r *recorder) furnish() {
+	must := r.check
+	must(os.WriteFile("file", []byte("content"), 0o644))
+	must(os.WriteFile("locked", []byte("content"), 0o000))
+	must(os.Mkdir("dir", 0o755))
+	must(os.WriteFile("dir/inner", []byte("inner"), 0o600))
+	must(os.Mkdir("full", 0o755))
+	must(os.Mkdir("full/sub", 0o755))
+	must(os.Mkdir("shut", 0o000))
+	must(os.Mkdir("readonly", 0o555))
+	must(os.WriteFile("readonly0", nil, 0o444))
+	must(os.Symlink("file", "tofile"))
+	must(os.Symlink("dir", "todir"))
+	must(os.Symlink("dir/new", "tonew"))
+	must(os.Symlink("tonew", "totonew"))
+	must(os.Symlink("nowhere/x", "dangling"))
+	must(os.Symlink("loop", "loop"))
+	must(os.Symlink(r.dir+"/dir/abs", "toabs"))
+	must(os.Symlink("/proc/self/fd", "fds"))
+	must(unix.Mkfifo("fifo", 0o644))
+}
+
+type situation struct {
+	name string
+	run  func(r *recorder)
+}
+
+// targets are paths that calls are tried on.
+func targets() map[string]string {
+	long := strings.Repeat("n", 255)
+	return map[string]string{
+		"new": "new", "newdeep": "dir/new", "file": "file", "dir": "dir", "todir": "todir", "tofile": "tofile", "tonew": "tonew",
+		"totonew": "totonew", "dangling": "dangling", "loop": "loop", "beneathloop": "loop/x", "toabs": "toabs", "fifo": "fifo",
+		"slash": "new/", "dirslash": "dir/", "fileslash": "file/", "linkslash": "todir/", "newlinkslash": "tonew/", "slashes": "dir///new", "beneathfile": "file/x",
+		"beneathnothing": "nothing/x", "dot": ".", "dotdot": "..", "dirdot": "dir/.", "dirdotdot": "dir/..", "newdot": "nothing/.",
+		"empty": "", "root": "/", "doubleslash": "//", "shut": "shut/x", "readonly": "readonly/x", "throughlink": "todir/new",
+		"up": "dir/../new", "long": long, "toolong": long + "n", "deeplong": "dir/" + long, "longpath": strings.Repeat("./", 2045) + "new",
+		"toolongpath": strings.Repeat("./", 2048) + "new", "locked": "locked", "readonly0": "readonly0",
+		"procself": "/proc/self/cwd/new", "procselfdir": "/proc/self/cwd/dir/new", "procthread": "/proc/thread-self/cwd/new", "procfd": "fds/99", "procfdin": "fds/99/x",
+		"proc": "/proc/new", "procselfnew": "/proc/self/new", "sys": "/sys/new", "selflink": "/proc/self", "devnull": "/dev/null",
+	}
+}
+
+func situations() (list []situation) {
+	add := func(name string, run func(r *recorder)) {
+		list = append(list, situation{strings.ReplaceAll(name, "/", "_"), run})
+	}
+	opens := map[string]int{
+		"creat": unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, "excl": unix.O_CREAT | unix.O_EXCL | unix.O_RDWR,
+		"rdonly": unix.O_CREAT, "append": unix.O_CREAT | unix.O_WRONLY | unix.O_APPEND | unix.O_CLOEXEC,
+		"nofollow": unix.O_CREAT | unix.O_NOFOLLOW | unix.O_WRONLY | unix.O_NONBLOCK,
+		"directory": unix.O_CREAT | unix.O_DIRECTORY, "path": unix.O_CREAT | unix.O_PATH, "nonblock": unix.O_CREAT | unix.O_RDWR | unix.O_NONBLOCK,
+		"nonblockwr": unix.O_CREAT | unix.O_WRONLY | unix.O_NONBLOCK | unix.O_SYNC | unix.O_NOATIME, "acc3": unix.O_CREAT | unix.O_ACCMODE | unix.O_NONBLOCK,
+		"exclnofollow": unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_WRONLY | unix.O_TRUNC, "read": unix.O_RDONLY | unix.O_NONBLOCK,
+		"readdir": unix.O_RDONLY | unix.O_DIRECTORY, "readnofollow": unix.O_NOFOLLOW | unix.O_NONBLOCK, "write": unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC,
+		"tmpfile": unix.O_TMPFILE | unix.O_WRONLY,
+	}
+	for target, path := range targets() {
+		for how, flags := range opens {
+			if path == "fifo" && flags&unix.O_NONBLOCK == 0 && flags&unix.O_ACCMODE != unix.O_RDWR {
+				continue // waits
+			}
+			add("open_"+how+"_"+target, func(r *recorder) {
+				fd, err := unix.Openat(unix.AT_FDCWD, path, flags, 0o4777)
+				r.fd("openat", fd, err)
+				fd, err = unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: uint64(flags), Mode: modeFor(flags)})
+				if err != unix.ENOSYS {
+					r.fd("openat2", fd, err)
+				}
+			})
+		}
+		add("mkdir_"+target, func(r *recorder) {
+			r.err("mkdirat", unix.Mkdirat(unix.AT_FDCWD, path, 0o7777))
+			r.err("again", unix.Mkdirat(unix.AT_FDCWD, path, 0o700))
+		})
+		add("mknod_"+target, func(r *recorder) {
+			r.err("file", unix.Mknodat(unix.AT_FDCWD, path, unix.S_IFREG|0o666, 0))
+			r.err("fifo", unix.Mknodat(unix.AT_FDCWD, path, unix.S_IFIFO|0o666, 0))
+			r.err("device", unix.Mknodat(unix.AT_FDCWD, path, unix.S_IFCHR|0o666, 259))
+			r.err("directory", unix.Mknodat(unix.AT_FDCWD, path, unix.S_IFDIR|0o666, 259))
+		})
+		add("symlink_"+target, func(r *recorder) {
+			r.err("symlinkat", unix.Symlinkat("some/where", unix.AT_FDCWD, path))
+			r.err("empty", unix.Symlinkat("", unix.AT_FDCWD, path))
+			r.err("long", unix.Symlinkat(strings.Repeat("x", 4095), unix.AT_FDCWD, path))
+			r.err("too long", unix.Symlinkat(strings.Repeat("x", 4096), unix.AT_FDCWD, path))
+		})
+		for _, other := range []string{"file", "dir", "tofile", "nothing"} {
+			add("rename_"+other+"_"+target, func(r *recorder) { r.err("rename", unix.Rename(other, path)) })
+			add("renameback_"+other+"_"+target, func(r *recorder) { r.err("rename", unix.Rename(path, "full/"+other)) })
+			add("link_"+other+"_"+target, func(r *recorder) { r.err("link", unix.Link(other, path)) })
+			add("linkfollow_"+other+"_"+target, func(r *recorder) {
+				r.err("link", unix.Linkat(unix.AT_FDCWD, other, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW))
+			})
+		}
+		for how, flags := range map[string]uint{"exchange": unix.RENAME_EXCHANGE, "noreplace": unix.RENAME_NOREPLACE, "whiteout": unix.RENAME_WHITEOUT,
+			"both": unix.RENAME_EXCHANGE | unix.RENAME_NOREPLACE, "unknown": 1 << 10} {
+			add("renameat2_"+how+"_"+target, func(r *recorder) {
+				r.err("file", unix.Renameat2(unix.AT_FDCWD, "file", unix.AT_FDCWD, path, flags))
+			})
+		}
+		add("linkback_"+target, func(r *recorder) {
+			r.err("link", unix.Link(path, "made"))
+			r.err("follow", unix.Linkat(unix.AT_FDCWD, path, unix.AT_FDCWD, "made2", unix.AT_SYMLINK_FOLLOW))
+		})
+		add("bind_"+target, func(r *recorder) { r.bind(path) })
+	}
+	return append(list, moreSituations()...)
+}
+
+func modeFor(flags int) uint64 {
+	if flags&(unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY) != 0 {
+		return 0o4777
+	}
+	return 0
+}
+
+func (r *recorder) bind(path string) {
+	if len(path) > 108 {
+		return
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	r.check(err)
+	defer unix.Close(fd)
+	r.err("bind", unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	name, err := unix.Getsockname(fd)
+	if sa, ok := name.(*unix.SockaddrUnix); ok && err == nil && path != "" {
+		r.lines = append(r.lines, "name "+sa.Name)
+	}
+	r.err("again", unix.Bind(fd, &unix.SockaddrUnix{Name: "other"}))
+}
+
+// compareTables runs the table without a broker and with several judges that refuse nothing: all must be alike.
+func TestTable_LikeWithoutABroker_FS30_FS33(t *testing.T) {
+	// Root's /tmp has the sticky bit; the folder must have the same name in each run, for the lengths of paths.
+	run := func(judge Judge, filter func() seccomp.Filter) outcomes {
+		folder := tempFolder(t)
+		var got outcomes
+		for _, d := range runSandbox(t, setup{judge: judge, filter: filter, probe: "table", folder: folder}, &got) {
+			t.Errorf("refused or failed: %+v", d)
+		}
+		for _, lines := range got {
+			for i := range lines {
+				lines[i] = strings.ReplaceAll(lines[i], folder, "FOLDER")
+			}
+		}
+		return got
+	}
+	want := run(nil, nil)
+	if len(want) < 500 {
+		t.Fatalf("%d situations", len(want))
+	}
+	for name, c := range map[string]struct {
+		judge  Judge
+		filter func() seccomp.Filter
+	}{
+		"fast":  {&testJudge{}, seccomp.Names},
+		"slow":  {&testJudge{suspect: anything, moves: true}, seccomp.Names},
+		"moves": {&testJudge{moves: true}, seccomp.Names},
+		"reads": {&testJudge{reads: true}, seccomp.Opens},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(c.judge, c.filter)
+			bad := 0
+			for situation, lines := range want {
+				if d := cmp.Diff(lines, got[situation]); d != "" {
+					if bad++; bad <= 40 {
+						t.Errorf("%s (-without, +with):\n%s", situation, d)
+					}
+				}
+			}
+			t.Logf("%d of %d situations differ", bad, len(want))
+		})
+	}
+}

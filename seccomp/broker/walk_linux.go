@@ -1,0 +1,299 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// Paths that lead through /proc/self, or through a link to one of the caller's own descriptors, mean something else for a
+// hand. They are followed here, component by component: each is opened in the hand, so that it is the sandbox's mounts
+// and the caller's rights that decide, and only a link that means the caller is followed by this process.
+
+// zero is an argument of 0, lookFlags opens an object to look at it.
+var (
+	zero      = ns.Int(0)
+	lookFlags = ns.Int(unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC)
+)
+
+// procRootIno is the inode number of the root directory of every procfs (PROC_ROOT_INO).
+const procRootIno = 1
+
+// walk finds what locate does, without the kernel's help for the whole path.
+func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno) {
+	if resolve != 0 {
+		return place{}, unix.ENOENT // such a resolution never leaves what it may, and follows no link to the caller
+	}
+	cur, errno := c.start(o, path)
+	if errno != 0 {
+		return place{}, errno
+	}
+	for {
+		name, rest := nextComponent(path)
+		final := rest == ""
+		if target, ok := c.selfLink(cur, name); ok {
+			if path = target + strings.TrimPrefix(strings.TrimLeft(path, "/"), name); c.tooManyLinks() {
+				return place{}, unix.ELOOP
+			}
+			continue
+		}
+		object, errno := c.step(cur, name)
+		if final && errno == unix.ENOENT {
+			return place{dir: cur, last: lastOf(path, name), object: -1}, 0
+		}
+		if errno != 0 {
+			return place{}, errno
+		}
+		next, target, magic, errno := c.follow(cur, name, object, final)
+		switch {
+		case errno != 0:
+			return place{}, errno
+		case final:
+			return place{dir: cur, last: lastOf(path, name), object: next, magic: magic}, 0
+		case target == "":
+			cur, path = next, rest
+			continue
+		}
+		path = target + "/" + rest
+		if path[0] == '/' {
+			if cur, errno = c.start(atRoot, "/"); errno != 0 {
+				return place{}, errno
+			}
+		}
+	}
+}
+
+// lastOf is the final component as the caller spelled it: "." for the directory itself.
+func lastOf(path, name string) string {
+	if name == "" {
+		return "."
+	}
+	if strings.HasSuffix(path, "/") {
+		return name + "/"
+	}
+	return name
+}
+
+// start opens where a walk begins.
+func (c *call) start(o origin, path string) (int, syscall.Errno) {
+	if path[0] != '/' {
+		return o.fd, 0
+	}
+	if c.rooted() {
+		return c.root, 0
+	}
+	return c.step(-1, "/")
+}
+
+// step opens one component in the hand, not following a link. Above the caller's root directory lies nothing.
+func (c *call) step(cur int, name string) (int, syscall.Errno) {
+	if name == "" {
+		name = "."
+	}
+	if name == ".." && c.rooted() && c.sameObject(cur, c.root) {
+		return cur, 0
+	}
+	p, errno := c.program(false)
+	if errno != 0 {
+		return -1, errno
+	}
+	fd := p.Call("open", name, unix.SYS_OPENAT, p.from(origin{cur}), p.Str(name), lookFlags, zero)
+	p.SendFiles(0, name, fd)
+	r, errno := p.do()
+	if errno != 0 {
+		return -1, errno
+	}
+	fds := c.own(&r, 1)
+	if r.Failed >= 0 {
+		return -1, r.Errno
+	}
+	return fds[0], c.whole(fds[0])
+}
+
+// follow decides how the walk goes on from an object that was opened without following: next is where it is now, or, for
+// a symbolic link, target what is to be walked from the directory it lies in. The final component is only followed if it
+// is a link that means the caller.
+func (c *call) follow(cur int, name string, object int, final bool) (next int, target string, magic bool, errno syscall.Errno) {
+	i, errno := c.look(object)
+	if errno != 0 {
+		return -1, "", false, errno
+	}
+	if i.kind() != unix.S_IFLNK {
+		if !final && i.kind() != unix.S_IFDIR {
+			return -1, "", false, unix.ENOTDIR
+		}
+		return object, "", false, 0
+	}
+	fs, errno := c.fileSystem(object)
+	if errno != 0 {
+		return -1, "", false, errno
+	}
+	inProc := fs.Type == unix.PROC_SUPER_MAGIC && !c.isProcRoot(cur)
+	switch {
+	case final && !inProc:
+		return object, "", false, 0
+	case c.tooManyLinks():
+		return -1, "", false, unix.ELOOP
+	case inProc:
+		fd, errno := c.magicLink(cur, name)
+		if errno == 0 && !final {
+			if i, errno = c.look(fd); errno == 0 && i.kind() != unix.S_IFDIR {
+				errno = unix.ENOTDIR
+			}
+		}
+		return fd, "", true, errno
+	case fs.Flags&stNoSymfollow != 0:
+		return -1, "", false, unix.ELOOP
+	}
+	target, err := readLink(object, "")
+	if err != nil {
+		return -1, "", false, c.broken(fmt.Errorf("read a symbolic link: %w", err))
+	}
+	if target == "" {
+		return -1, "", false, unix.ENOENT
+	}
+	return -1, target, false, 0
+}
+
+// stNoSymfollow is ST_NOSYMFOLLOW of statfs(2): a mount on which no link is followed.
+const stNoSymfollow = 0x2000
+
+func (c *call) fileSystem(fd int) (s unix.Statfs_t, errno syscall.Errno) {
+	if err := unix.Fstatfs(fd, &s); err != nil {
+		return s, c.broken(fmt.Errorf("ask for a file system (fstatfs): %w", err))
+	}
+	return s, 0
+}
+
+// tooManyLinks counts one more link.
+func (c *call) tooManyLinks() bool {
+	c.links++
+	return c.links > linkMax
+}
+
+func (c *call) isProcRoot(fd int) bool {
+	s, errno := c.fileSystem(fd)
+	if errno != 0 || s.Type != unix.PROC_SUPER_MAGIC {
+		return false
+	}
+	i, errno := c.look(fd)
+	return errno == 0 && i.Ino == procRootIno
+}
+
+// selfLink is what self and thread-self in a procfs mean for the caller.
+func (c *call) selfLink(dir int, name string) (string, bool) {
+	if name != "self" && name != "thread-self" || !c.isProcRoot(dir) {
+		return "", false
+	}
+	process, thread, errno := c.numbers()
+	if errno != 0 || process == 0 {
+		return "", false
+	}
+	if name == "self" {
+		return strconv.Itoa(process), true
+	}
+	return strconv.Itoa(process) + "/task/" + strconv.Itoa(thread), true
+}
+
+// numbers are those of the caller in the sandbox's /proc.
+func (c *call) numbers() (process, thread int, errno syscall.Errno) {
+	outer, errno := c.s.outer.ask(c)
+	if errno == 0 {
+		errno = c.readStatus()
+	}
+	if outer {
+		return c.status.tgid, c.tid, errno
+	}
+	return c.status.inner, c.status.innerThread, errno
+}
+
+// procKind remembers whether the sandbox's /proc is the host's (in a container that cannot have one of its own) and so
+// numbers processes as this process does.
+type procKind struct {
+	mu           sync.Mutex
+	known, outer bool
+}
+
+// ask finds out: only in the host's /proc is a hand to be found.
+func (k *procKind) ask(c *call) (outer bool, errno syscall.Errno) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known {
+		return k.outer, 0
+	}
+	p, errno := c.program(false)
+	if errno != 0 {
+		return false, errno
+	}
+	p.Call("look for the hand in", "/proc", unix.SYS_FACCESSAT, ns.Int(unix.AT_FDCWD), p.Str("/proc/self"), zero)
+	r, errno := p.do()
+	if errno != 0 {
+		return false, errno
+	}
+	k.known, k.outer = true, r.Failed < 0
+	return k.outer, 0
+}
+
+// magicLink opens what a link in a process's directory of /proc leads to: the caller's own, or, for an ordinary user,
+// that of another of its processes that can be traced (ptrace(2), PTRACE_MODE_READ). Pid 1 is srt's.
+func (c *call) magicLink(dir int, name string) (int, syscall.Errno) {
+	at, err := location(dir)
+	if err != nil {
+		return -1, c.broken(fmt.Errorf("ask where a directory is: %w", err))
+	}
+	owner, ok := procOwner(at)
+	process, _, errno := c.numbers()
+	switch {
+	case errno != 0:
+		return -1, errno
+	case !ok:
+		return -1, unix.EACCES
+	case owner != process:
+		i, errno := c.look(dir)
+		if errno != 0 {
+			return -1, errno
+		}
+		if c.s.config.Rights != nil || owner <= 1 || i.Uid != c.status.uids[3] || i.Uid == 0 {
+			return -1, unix.EACCES
+		}
+	}
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		var errno syscall.Errno
+		if errors.As(err, &errno) {
+			return -1, errno
+		}
+		return -1, unix.EIO
+	}
+	return c.hold(fd), 0
+}
+
+// procFolders are the folders of a process's directory that hold such links.
+var procFolders = []string{"fd", "ns", "map_files"}
+
+// procOwner is the process whose directory in /proc holds a folder: N for /proc/N, /proc/N/fd, /proc/N/task/M/fd.
+func procOwner(location string) (int, bool) {
+	parts := strings.Split(location, "/")
+	if slices.Contains(procFolders, parts[len(parts)-1]) {
+		parts = parts[:len(parts)-1]
+	}
+	n := len(parts)
+	if n >= 3 && parts[n-2] == "task" {
+		if _, err := strconv.ParseUint(parts[n-3], 10, 31); err == nil {
+			n -= 2
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	owner, err := strconv.ParseUint(parts[n-1], 10, 31)
+	return int(owner), err == nil
+}

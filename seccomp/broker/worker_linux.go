@@ -1,0 +1,208 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/seccomp/notify"
+)
+
+// worker takes one call after another and sees each through to its answer.
+type worker struct {
+	server *Server
+	note   notify.Notification
+	path   [pathMax]byte // what is being read
+
+	mu     sync.Mutex
+	hand   Hand // nil until it is needed
+	killed bool
+}
+
+// errHandKilled is the cause when the Server was closed in the middle of a call.
+var errHandKilled = errors.New("srt is ending")
+
+func (w *worker) run() {
+	defer w.server.wait.Done()
+	defer w.dropHand()
+	for {
+		if err := w.server.config.Listener.Receive(&w.note); err != nil {
+			w.server.ended(w, true, err)
+			return
+		}
+		w.server.taken()
+		w.answer()
+		if !w.server.done() {
+			w.server.ended(w, false, nil)
+			return
+		}
+	}
+}
+
+// answer performs one call. Whatever happens on the way, the call is answered.
+func (w *worker) answer() {
+	c := &call{w: w, s: w.server, id: w.note.ID, tid: int(w.note.PID), args: w.note.Args, root: -1}
+	defer c.end()
+	defer func() {
+		if cause := recover(); cause != nil {
+			w.dropHand() // it may be in the middle of something
+			c.respond(failed(c.broken(fmt.Errorf("srt made a mistake: %v", cause))))
+		}
+	}()
+	c.respond(c.perform())
+}
+
+// getHand gives the worker's hand, a new one if there is none.
+func (w *worker) getHand() (Hand, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.killed {
+		return nil, errHandKilled
+	}
+	if w.hand == nil {
+		h, err := w.server.config.NewHand()
+		if err != nil {
+			return nil, fmt.Errorf("start a hand: %w", err)
+		}
+		w.hand = h
+	}
+	return w.hand, nil
+}
+
+// dropHand ends the worker's hand.
+func (w *worker) dropHand() {
+	w.mu.Lock()
+	h := w.hand
+	w.hand = nil
+	w.mu.Unlock()
+	if h != nil {
+		_ = h.Close() // it is gone either way
+	}
+}
+
+// kill ends the call that is under way, for good.
+func (w *worker) kill() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.killed = true
+	if w.hand != nil {
+		_ = w.hand.Kill() // one that has ended needs no killing
+	}
+}
+
+// outcome is the answer to a call: its result, or errno. sent means that the hand has given it already, proceed that the
+// kernel is to perform the call itself.
+type outcome struct {
+	value         int64
+	errno         syscall.Errno
+	sent, proceed bool
+}
+
+func failed(errno syscall.Errno) outcome { return outcome{errno: errno} }
+
+// call is one call of a thread in the sandbox.
+type call struct {
+	w    *worker
+	s    *Server
+	id   uint64
+	tid  int
+	args [6]uint64
+	name string // of the system call, for reports
+	text string // a path of it, for reports
+
+	thread *thread // nil until needed
+	status status
+	known  bool  // status has been read
+	root   int   // descriptor of its own root directory, -1 if it has the sandbox's
+	files  []int // closed at the end
+	links  int   // symbolic links that were followed
+	failed bool  // a failure has been reported
+}
+
+// perform judges and performs the call.
+func (c *call) perform() outcome {
+	spec, ok := specs(c.w.note.Arch, c.w.note.Nr)
+	if !ok {
+		return failed(c.broken(fmt.Errorf("call number %d of architecture %#x is none that this broker performs", c.w.note.Nr, c.w.note.Arch)))
+	}
+	c.name = spec.name
+	if c.tid == 0 {
+		return failed(c.broken(errors.New("the caller is in no pid namespace that srt can see")))
+	}
+	if errno := c.readRoot(); errno != 0 {
+		return failed(errno)
+	}
+	return spec.perform(c)
+}
+
+// respond answers the call. A caller that is gone needs no answer.
+func (c *call) respond(o outcome) {
+	var err error
+	switch {
+	case o.sent:
+		return
+	case o.proceed:
+		err = c.s.config.Listener.Continue(c.id)
+	default:
+		err = c.s.config.Listener.Respond(c.id, o.value, o.errno)
+	}
+	if err != nil && !errors.Is(err, notify.ErrCallEnded) {
+		c.broken(err)
+	}
+}
+
+// end gives back what the call held.
+func (c *call) end() {
+	for _, fd := range c.files {
+		unix.Close(fd)
+	}
+	c.files = nil
+	if c.thread != nil {
+		c.s.threads.put(c.thread)
+		c.thread = nil
+	}
+}
+
+// hold has a descriptor closed at the end of the call.
+func (c *call) hold(fd int) int {
+	c.files = append(c.files, fd)
+	return fd
+}
+
+// own takes over the descriptors that a hand sent: -1 for one that did not come.
+func (c *call) own(r *ns.HandResult, count int) []int {
+	fds := make([]int, count)
+	for i := range fds {
+		fds[i] = -1
+		if i < len(r.Files) && r.Files[i] != nil {
+			if fd, err := unix.FcntlInt(r.Files[i].Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+				fds[i] = c.hold(fd)
+			}
+		}
+	}
+	r.Close()
+	return fds
+}
+
+// broken reports an unexpected failure and gives the error that the caller sees. A caller that is gone meanwhile is none.
+func (c *call) broken(err error) syscall.Errno {
+	if !c.failed && c.s.config.Listener.Valid(c.id) == nil {
+		c.failed = true
+		c.s.report(Denial{PID: c.tid, Call: c.name, Path: c.text, Err: err})
+	}
+	return unix.EIO
+}
+
+// refuse reports a refusal and answers with errno.
+func (c *call) refuse(errno syscall.Errno, path, why string) outcome {
+	c.s.report(Denial{PID: c.tid, Call: c.name, Path: path, Why: why})
+	return failed(errno)
+}
+
+// waits tells whether the call still waits for its answer: only then is what was read by way of the thread's number the
+// caller's own.
+func (c *call) waits() bool { return c.s.config.Listener.Valid(c.id) == nil }
