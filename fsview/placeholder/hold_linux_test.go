@@ -31,6 +31,19 @@ func TestFS54_KindsAndModes(t *testing.T) {
 	}
 }
 
+// New directories inherit the set-group-ID bit of such a directory.
+func TestFS54_SetGroupIDDirectory(t *testing.T) {
+	f := newField(t)
+	if err := os.Chmod(f.project, 0o755|fs.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	s := f.hold("f", "d/")
+	f.wantTree("dr-xr-xr-x d", `-r--r--r-- f ""`)
+	f.release(s)
+	f.wantTree()
+	f.wantForgotten()
+}
+
 func TestFS54_StateIsClosedToOthers(t *testing.T) {
 	f := newField(t)
 	defer syscall.Umask(syscall.Umask(0))
