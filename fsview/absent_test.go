@@ -3,6 +3,7 @@ package fsview
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,6 +145,23 @@ func TestAbsentUnreachableAlias_FS11(t *testing.T) {
 	var ee *EntryError
 	if _, err := Build(tree, in); !errors.As(err, &ee) || !errors.Is(err, ErrUninspected) {
 		t.Errorf("an alias that nothing can stand for: %v", err)
+	}
+}
+
+// TestAbsentLetterCase_FS38: a protected name counts in any letter case, an entry only as it is written, also where both
+// name the same.
+func TestAbsentLetterCase_FS38(t *testing.T) {
+	plan, _ := built(t, newFakeTree(t, "d /h/p"), "aW=. dR=.bashrc dW=.bashrc")
+	var got []string
+	for _, a := range plan.Absent {
+		if a.Path == "/h/p/.bashrc" {
+			got = append(got, fmt.Sprint("create ", a.Write, " open ", a.Read, " fold ", a.Fold))
+		}
+	}
+	slices.Sort(got)
+	want := "create true open false fold true; create true open true fold false"
+	if s := strings.Join(got, "; "); s != want {
+		t.Errorf("%s, want %s", s, want)
 	}
 }
 

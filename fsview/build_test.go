@@ -40,6 +40,8 @@ func input(t testing.TB, words string) Input {
 			in.Keep = append(in.Keep, value)
 		case "proc":
 			in.KernelMounts = append(in.KernelMounts, value)
+		case "mask":
+			in.Masks, in.FakeContent = append(in.Masks, maskRules(absoluteIn("/h/p", value))...), fakeOf
 		case "cwd":
 			in.Cwd, lists.Cwd = value, value
 		case "home":
@@ -64,6 +66,14 @@ func input(t testing.TB, words string) Input {
 	}
 	in.Rules = rules
 	return in
+}
+
+// absoluteIn is a path as a relative entry in dir would be taken.
+func absoluteIn(dir, p string) string {
+	if strings.HasPrefix(p, "/") {
+		return p
+	}
+	return join(dir, p)
 }
 
 // built makes a plan that must succeed, executes it, and checks that nothing protected can be moved.

@@ -7,7 +7,6 @@ import (
 
 // The reasons for which a deny entry cannot be honoured. They are found in an *EntryError with errors.Is.
 var (
-	ErrPattern       = errors.New("deny patterns are not supported")
 	ErrUninspected   = errors.New("the path cannot be inspected")
 	ErrPerProcess    = errors.New("the path differs for every process")
 	ErrMoved         = errors.New("the path was renamed while the rules were applied")
@@ -18,7 +17,7 @@ var (
 type EntryError struct {
 	Entry  string // where it stands and how it is written, for example `filesystem.denyRead.0 ("a*")`
 	Path   string // the absolute path it leads to
-	Reason error  // ErrPattern, ErrUninspected, ErrPerProcess, ErrMoved or ErrMask
+	Reason error  // ErrUninspected, ErrPerProcess, ErrMoved or ErrMask
 	Advice string // what to do about it
 	Err    error  // the system's error behind the reason, or nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // fakeOf is a content function that answers for a few names in its own way.
@@ -69,12 +71,7 @@ func TestMasks(t *testing.T) {
 			in := input(t, tt.rules)
 			tree.uid, in.Mounts, in.FakeContent = in.UID, tree.mounts, fakeOf
 			for _, m := range strings.Fields(tt.masks) {
-				p := m
-				if !strings.HasPrefix(m, "/") {
-					p = "/h/p/" + m
-				}
-				in.Masks = append(in.Masks, maskRules(p)[0])
-				in.Masks[len(in.Masks)-1].Entry = m
+				in.Masks = append(in.Masks, policy.PathRule{Key: "credentials.files.0.path", Entry: m, Path: absoluteIn("/h/p", m)})
 			}
 			plan, err := Build(tree, in)
 			if err != nil {
@@ -136,6 +133,24 @@ func TestMaskFails_FS59(t *testing.T) {
 		if _, err := Build(newFakeTree(t, tt.tree), in); !errors.As(err, &ee) || !errors.Is(err, tt.reason) || !errors.Is(err, syscall.EIO) || ee.Advice == "" {
 			t.Errorf("%s: %v", tt.mask, err)
 		}
+	}
+}
+
+// TestMaskAtAnUnreachableAlias_FS11: where the caller cannot reach a second path of the file, a directory above it is
+// hidden; a fake would be no stand-in for a directory.
+func TestMaskAtAnUnreachableAlias_FS11(t *testing.T) {
+	tree := newFakeTree(t, "f /h/s/tok;d /h/p;d /r/x;m /r/x /h/s")
+	tree.objects["/r"].mode = 0o700
+	if plan, _ := built(t, tree, "mask=/h/s/tok"); listing(plan) != "mask /h/s/tok\nhide directory /r" {
+		t.Error(listing(plan))
+	}
+}
+
+// TestMaskIsNoWriteRoot_FS58: a list that grants writing to a masked file grants nothing.
+func TestMaskIsNoWriteRoot_FS58(t *testing.T) {
+	plan, v := built(t, newFakeTree(t, "f /h/p/tok"), "aW=tok mask=tok")
+	if len(plan.WriteRoots)+len(plan.Writable) > 0 || v.at("/h/p/tok").writable {
+		t.Errorf("write roots %q, %v", plan.WriteRoots, plan.Writable)
 	}
 }
 

@@ -13,6 +13,7 @@ func TestObjectSeenAtTwoPaths(t *testing.T) {
 		{"write denies", "d /h/p; f /h/p/a; f /h/p/b", "aW=. dW=a dW=b", true},
 		{"a read and a write deny", "d /h/p; f /h/p/a; f /h/p/b", "aW=. dR=a dW=b", true},
 		{"directories", "d /h/p; d /h/p/a; d /h/p/b", "aW=. dW=a dW=b", true},
+		{"a mask and a write deny", "d /h/p; f /h/p/a; f /h/p/b", "aW=. mask=a dW=b", true},
 		{"hard links", "d /h/p; f /h/p/a links=2; f /h/p/b links=2", "aW=. dW=a dW=b", false},
 		{"one is not protected", "d /h/p; f /h/p/a; f /h/p/b", "aW=. dW=a", false},
 	}
