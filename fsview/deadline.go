@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -49,7 +50,7 @@ func BuildWithin(t Tree, in Input, limit time.Duration) (*Plan, error) {
 	// a ticker drops what nobody took.
 	tick := time.NewTicker(limit / stallLooks)
 	defer tick.Stop()
-	for silent, before := 0, -1; ; {
+	for silent, before := 0, int64(-1); ; {
 		select {
 		case a := <-done:
 			return a.plan, a.err
@@ -61,7 +62,7 @@ func BuildWithin(t Tree, in Input, limit time.Duration) (*Plan, error) {
 			continue
 		}
 		if silent++; silent >= stallLooks {
-			w.abandon()
+			w.abandoned.Store(true)
 			return nil, &StallError{Op: open.op, Path: open.path, Waited: limit}
 		}
 	}
@@ -76,64 +77,68 @@ var errAbandoned = errors.New("the start was given up")
 // question is one call of a Tree.
 type question struct{ op, path string }
 
-// watched is a Tree that knows which questions are open.
+// watched is a Tree that knows which questions are open. Those who ask share no lock: a start asks a thousand questions.
 type watched struct {
-	tree Tree
-
-	mu        sync.Mutex
-	open      [4]question // two goroutines ask at most
-	answers   int
-	abandoned bool
+	tree      Tree
+	slots     [4]slot // two goroutines ask at most
+	answers   atomic.Int64
+	abandoned atomic.Bool
 }
 
-// begin records a question, and gives where.
-func (w *watched) begin(op, path string) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.abandoned {
-		return 0, errAbandoned
-	}
-	slot := 0
-	for slot < len(w.open)-1 && w.open[slot] != (question{}) {
-		slot++
-	}
-	w.open[slot] = question{op, path}
-	return slot, nil
+// slot holds one open question. It fills a cache line of its own.
+type slot struct {
+	taken atomic.Bool
+	mu    sync.Mutex // against progress
+	open  question
+	_     [16]byte
 }
 
-func (w *watched) end(slot int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open[slot] = question{}
-	w.answers++
+func (s *slot) set(q question) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = q
+}
+
+// begin records a question, and gives where. It is nil when there is no place left, which no tree's use comes to.
+func (w *watched) begin(q question) *slot {
+	for i := range w.slots {
+		if s := &w.slots[i]; s.taken.CompareAndSwap(false, true) {
+			s.set(q)
+			return s
+		}
+	}
+	return nil
+}
+
+func (w *watched) end(s *slot) {
+	w.answers.Add(1)
+	if s != nil {
+		s.set(question{})
+		s.taken.Store(false)
+	}
 }
 
 // progress gives the number of answers so far, and a question that is open, if there is one.
-func (w *watched) progress() (answers int, open question) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, q := range w.open {
-		if q != (question{}) {
-			open = q
+func (w *watched) progress() (answers int64, open question) {
+	for i := range w.slots {
+		s := &w.slots[i]
+		s.mu.Lock()
+		if s.open != (question{}) {
+			open = s.open
 		}
+		s.mu.Unlock()
 	}
-	return w.answers, open
-}
-
-func (w *watched) abandon() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.abandoned = true
+	return w.answers.Load(), open
 }
 
 // ask puts one question to the tree.
 func ask[T any](w *watched, op, path string, call func() (T, error)) (T, error) {
-	slot, err := w.begin(op, path)
-	if err != nil {
+	if w.abandoned.Load() {
 		var none T
-		return none, err
+		return none, errAbandoned
 	}
-	defer w.end(slot)
+	s := w.begin(question{op, path})
+	defer w.end(s)
 	return call()
 }
 
