@@ -216,7 +216,7 @@ func (d *draw) entry(items []model.Item) model.Entry {
 			p = path.Join(p, "x/y")
 		}
 	default:
-		return model.Entry{Text: d.pattern(p)}
+		return model.Entry{Text: strings.ToValidUTF8(d.pattern(p), "\ufffd")}
 	}
 	return model.Entry{Text: d.spelling(p), Marked: strings.ContainsAny(p, "*?[]") && d.chance(60) || d.chance(5)}
 }
@@ -305,16 +305,38 @@ func (d *draw) op(w *model.World, sc scenario) model.Op {
 	return op
 }
 
+// near draws a location that a rule is about, or one just above or beneath.
+func (d *draw) near(targets []string) string {
+	if len(targets) == 0 {
+		return model.Cwd
+	}
+	p := pick(d, targets)
+	switch d.IntN(8) {
+	case 0, 1:
+		p = path.Dir(p)
+	case 2:
+		p = path.Dir(path.Dir(p))
+	case 3:
+		p = path.Join(p, pick(d, newNames))
+	}
+	if p == "/" {
+		return model.Cwd
+	}
+	return p
+}
+
 // path draws a path: something that is there or was, or a new name beside it.
 func (d *draw) path(w *model.World, sc scenario) string {
 	all := w.Names()
 	view := w.View()
 	switch n := d.IntN(100); {
-	case n < 30:
+	case n < 20:
 		return pick(d, all)
-	case n < 55:
+	case n < 40:
 		return pick(d, view)
-	case n < 65:
+	case n < 60:
+		return d.near(w.Targets())
+	case n < 67:
 		return pick(d, sc.Items).Path
 	case n < 75:
 		return path.Join(model.Cwd, pick(d, slices.Concat(newNames, dirNames)))

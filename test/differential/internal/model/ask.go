@@ -1,5 +1,11 @@
 package model
 
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
 // Exists reports whether an entry of a list leads to something in a tree at the start.
 func Exists(items []Item, e Entry, readList bool) bool {
 	text, pattern := e.text(readList)
@@ -8,4 +14,25 @@ func Exists(items []Item, e Entry, readList bool) bool {
 	}
 	at := follow(Plant(items), text, true, plain)
 	return at.obj != nil || (at.file != "" && !readList)
+}
+
+// Targets are the locations that the rules of a world are about, existing or not, and one name for each pattern.
+func (w *World) Targets() []string {
+	r := w.rules
+	list := slices.Concat(r.cred, r.denyRead, r.denyWrite, r.named, r.allowRead, r.linkAllow, r.roots, r.maybeDenied)
+	for _, l := range slices.Concat(r.late, r.writePatterns) {
+		if l.rest == "" {
+			list = append(list, l.dir)
+			continue
+		}
+		for _, deep := range []string{"", "a/"} {
+			name := strings.NewReplacer("**/", deep, "**", "z", "*", "y", "?", "w", "[", "", "-z]", "", "]", "").Replace(l.rest)
+			list = append(list, path.Join(l.dir, name))
+		}
+	}
+	for l := range r.held {
+		list = append(list, l)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -33,13 +33,21 @@ func (r *rules) mandatory() {
 	for _, w := range r.roots {
 		if r.insideMandatory(w) {
 			r.denyWrite = append(r.denyWrite, w)
+			if base := path.Base(w); r.pol.LooseMandatory && (base == "commondir" || base == "config.worktree") {
+				r.err = ErrUnstated
+			}
 		}
+	}
+	listed := slices.Clone(r.denyWrite) // protected names do not keep others from being searched for
+	searched := func(s string) bool {
+		o := r.root.at(s)
+		return o != nil && o.Kind == Dir && coversAny(r.roots, s) && !coversAny(listed, s) && !r.hidden(s, true)
 	}
 	r.inCwd()
 	r.linked()
 	starts := append([]string{Cwd, Home}, r.roots...)
 	for _, dir := range upwards(Cwd)[1:] {
-		if !r.writable(dir) {
+		if !searched(dir) {
 			break
 		}
 		if r.root.at(dir).Kids[".git"] != nil {
@@ -49,12 +57,12 @@ func (r *rules) mandatory() {
 	}
 	var nested []string
 	for _, s := range starts {
-		switch o := r.root.at(s); {
-		case o == nil || o.Kind != Dir || !r.writable(s) || r.hidden(s, true):
+		switch {
+		case !searched(s):
 		case r.insideAnother(s):
 			nested = append(nested, s)
 		default:
-			r.search(s, o)
+			r.search(s, r.root.at(s))
 		}
 	}
 	r.searchNested(nested)
@@ -118,8 +126,10 @@ func (r *rules) linked() {
 			}
 			at := follow(r.root, dir+"/"+name, true, plain)
 			for _, w := range r.roots {
-				if len(at.links) > 0 && !coversAny(r.roots, dir) && (covers(w, at.loc) || covers(at.loc, w)) {
-					r.err = ErrUnstated
+				for _, p := range append(at.links, at.loc) {
+					if len(at.links) > 0 && !coversAny(r.roots, dir) && (covers(w, p) || covers(p, w)) {
+						r.err = ErrUnstated
+					}
 				}
 			}
 		}
@@ -171,8 +181,9 @@ func (r *rules) search(start string, o *Object) {
 	n := r.searchDepth()
 	o.each(start, func(loc string, o *Object) {
 		names := split(trim(start, loc))
-		for i := range names[:len(names)-1] {
-			if names[i] == "node_modules" {
+		for _, above := range names[:len(names)-1] {
+			// What is protected needs no search, and a repository's inner tree is none of these places.
+			if fold := strings.ToLower(above); above == "node_modules" || slices.Contains(mandatoryFiles, fold) || slices.Contains(mandatoryDirs, fold) {
 				return
 			}
 		}

@@ -37,8 +37,8 @@ func (w Want) Allows(outcome string) bool {
 type verdict struct {
 	errs  map[string]bool
 	soft  map[string]bool // errors that are acceptable, but so is success
-	open  bool // left open unless something refuses it
-	skip  bool // left open in any case
+	open  bool            // left open unless something refuses it
+	skip  bool            // left open in any case
 	value string
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strings"
 )
 
 // ErrUnstated is a case about which the chapter says too little, or which the model does not know.
@@ -145,6 +146,9 @@ func (r *rules) readAllow(e Entry) {
 			all = []found{{at: at}}
 		} else {
 			all = expandAllow(r.root, rd)
+			if strings.HasSuffix(rd.rest, "/**") {
+				r.err = ErrUnstated // whether the directory is allowed with what it holds is not said (FS-20)
+			}
 		}
 		for _, m := range all {
 			switch {
@@ -228,7 +232,7 @@ func (r *rules) hiddenLate(loc string, isDir bool) bool {
 			}
 		}
 	}
-	return r.outweighed(loc, isDir, deny, append(slices.Clone(r.allowRead), r.named...))
+	return r.outweighed(loc, isDir, deny, slices.Concat(r.allowRead, r.named, r.linkAllow))
 }
 
 // writable is FS-26 for a location that is not hidden.
