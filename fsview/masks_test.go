@@ -152,6 +152,10 @@ func TestMaskIsNoWriteRoot_FS58(t *testing.T) {
 	if len(plan.WriteRoots)+len(plan.Writable) > 0 || v.at("/h/p/tok").writable {
 		t.Errorf("write roots %q, %v", plan.WriteRoots, plan.Writable)
 	}
+	plan, _ = built(t, newFakeTree(t, "f /h/p/tok"), "aW=. aW=tok mask=tok")
+	if said := strings.Join(plan.Notes, "\n"); !strings.Contains(said, `filesystem.allowWrite.1 ("tok") is read-only: credentials.files.0.path`) {
+		t.Errorf("notes %q", said)
+	}
 }
 
 // TestMaskHides: what is masked is hidden from those who re-open standard streams.
