@@ -35,12 +35,16 @@ var goEnv = []string{"GOFLAGS=", "GOPROXY=off", "GOTOOLCHAIN=local", "GOTELEMETR
 // goCacheSeed is a build cache that holds the standard library as the module needs it. Compiling that takes most of a
 // minute; every run gets a copy.
 var goCacheSeed = sync.OnceValues(func() (string, error) {
+	tool, err := stage.GoTool()
+	if err != nil {
+		return "", err
+	}
 	dir, err := os.MkdirTemp("", "srt-test-gocache-")
 	if err != nil {
 		return "", err
 	}
 	seeds = dir
-	cmd := exec.Command(stage.GoTool(), "test", "-count=1", "./runtime/violation", "./proxy/internal/httphead")
+	cmd := exec.Command(tool, "test", "-count=1", "./runtime/violation", "./proxy/internal/httphead")
 	cmd.Dir, cmd.Env = "../..", append(append(os.Environ(), goEnv...), "GOCACHE="+dir+"/gocache", "GOFLAGS="+os.Getenv("GOFLAGS"))
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%q: %w\n%s", cmd.Args, err, text)
@@ -62,7 +66,11 @@ func TestBuilds(t *testing.T) {
 			script: `
 make -s -j4 all check; make; touch src/tally.c; make -j2; make -j4 clean; make -s -j4 CFLAGS='-O2 -save-temps=obj'; printf 'a b a' | build/tally`},
 		{name: "go test ./... of a module", tools: []string{"go"}, setup: goModule,
-			env:     func(*stage.Stage) []string { return append(goEnv, "GOBINDIR="+filepath.Dir(stage.GoTool())) },
+			env: func(s *stage.Stage) []string {
+				tool, err := stage.GoTool()
+				s.Must(err)
+				return append(goEnv, "GOBINDIR="+filepath.Dir(tool))
+			},
 			varying: []string{`\d+\.\d+s`, `\(cached\)`}, script: goExports + `
 go test ./...; go vet ./...; go build ./...; go test -c -o parts.test ./violation; ./parts.test -test.count=1; go test -coverprofile=cover.out ./violation; go list ./...; gofmt -l .`,
 			view: stage.View{Varying: []string{"parts.test"}}},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -24,7 +25,7 @@ const (
 // Set once by Main.
 var (
 	srtPath  string // the srt under test, where every user can execute it
-	goTool   string // the go command of this toolchain, likewise; empty without one
+	binDir   string // where srt lies, removed at the end
 	accounts []Account
 )
 
@@ -60,10 +61,7 @@ func prepareAndRun(m *testing.M) (int, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return 0, err
 	}
-	if goTool, err = findGo(dir); err != nil {
-		return 0, err
-	}
-	srtPath = filepath.Join(dir, "srt")
+	binDir, srtPath = dir, filepath.Join(dir, "srt")
 	if err := Install(srtPath); err != nil {
 		return 0, err
 	}
@@ -91,9 +89,9 @@ func Install(path string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// findGo gives a go command that every account can run, or "" where there is none. What go has fetched by itself lies
-// in the home of the one user for whom it did; then this is a copy beneath dir.
-func findGo(dir string) (string, error) {
+// GoTool gives the path of a go command that every account can run, or "" where there is none. What go has fetched by
+// itself lies in the home of the one user for whom it did; then this is a copy, which lasts as long as the tests.
+var GoTool = sync.OnceValues(func() (string, error) {
 	tool, err := exec.LookPath("go")
 	if errors.Is(err, exec.ErrNotFound) {
 		return "", nil
@@ -110,12 +108,12 @@ func findGo(dir string) (string, error) {
 	if err != nil || open {
 		return filepath.Join(root, "bin", "go"), err
 	}
-	to := filepath.Join(dir, "go")
+	to := filepath.Join(binDir, "go")
 	if text, err := exec.Command("cp", "-r", root, to).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("copy %s to %s: %w: %s", root, to, err, text)
 	}
 	return filepath.Join(to, "bin", "go"), exec.Command("chmod", "-R", "a+rX", to).Run()
-}
+})
 
 // openToAll tells whether every directory of an absolute path can be searched by everybody.
 func openToAll(path string) (bool, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Patience bounds every wait for another process, so that a fault does not hang the run. It says nothing about speed.
-const Patience = 3 * time.Minute
+const Patience = 90 * time.Second
 
 // markVariable is in the environment of every process that a test starts, so that leftovers can be found.
 const markVariable = "SRT_TEST_MARK"
@@ -173,9 +173,6 @@ func (s *Stage) Settings(r Rules) string {
 func Need(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
-		if tool == "go" && goTool != "" {
-			continue
-		}
 		if _, err := exec.LookPath(tool); err == nil {
 			continue
 		}
@@ -185,6 +182,3 @@ func Need(t *testing.T, tools ...string) {
 		t.Skipf("got no %s, want it; make test installs it", tool)
 	}
 }
-
-// GoTool is the path of a go command that every account can run; Need(t, "go") asks whether there is one.
-func GoTool() string { return goTool }
