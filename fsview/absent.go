@@ -30,9 +30,22 @@ func (d *absentDeny) place() (dir, name string, ok bool) {
 	return dir, name, name != ""
 }
 
-// collectAbsentOwn denies the making of srt's own files that do not exist: a settings file that a later run would read
-// (FS-51).
+// collectAbsentOwn hides srt's own directories, and denies the making of srt's own files that do not exist: a settings file
+// that a later run would read (FS-51).
 func (b *builder) collectAbsentOwn() error {
+	for _, p := range b.in.Private {
+		loc := b.res.resolve(p, true)
+		why := &rule{key: "srt's own directory", number: "FS-51", quiet: true}
+		switch {
+		case loc.exists && loc.path != "/":
+			b.hold(loc, why)
+			first(&b.node(loc.path, loc.info).hard, why)
+		case loc.blocked != nil && loc.ancestor == "/":
+			return uninspectedError(why, loc)
+		case loc.blocked != nil:
+			first(&b.node(loc.ancestor, Info{}).hard, why) // FS-11
+		}
+	}
 	for _, p := range b.in.OwnFiles {
 		loc := b.res.resolve(p, true)
 		if loc.exists || loc.special || loc.blocked != nil {
@@ -87,6 +100,9 @@ type absentKey struct {
 	fold bool
 }
 
+// directoryNames are those of FS-35 that are directories.
+var directoryNames = [...]string{".vscode", ".idea", "commands", "agents", "hooks"}
+
 // addAbsent writes one rule, and keeps the directory that it is about in place: who judges it goes by that directory
 // (FS-41).
 func (b *builder) addAbsent(d *absentDeny, seen map[absentKey]int) error {
@@ -105,7 +121,7 @@ func (b *builder) addAbsent(d *absentDeny, seen map[absentKey]int) error {
 		i = len(b.plan.Absent)
 		seen[key] = i
 		b.plan.Absent = append(b.plan.Absent, Absent{Path: d.loc.path, Dir: dir, ID: info.ID, Name: name, Fold: d.fold,
-			Why: d.rule.why()})
+			Directory: d.rule.mandatory && isFold(path.Base(d.loc.path), directoryNames[:]...), Why: d.rule.why()})
 	}
 	a := &b.plan.Absent[i]
 	a.Write = a.Write || !d.read

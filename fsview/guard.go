@@ -28,7 +28,10 @@ type nameIn struct {
 type guardPattern struct {
 	Pattern
 	glob *glob.Pattern
-	root glob.States
+	// read is the pattern that opening is judged by, from `/` on. One that ends in `/**` is judged without that, and
+	// below says so: what lies in a directory is denied by the directory (FS-20).
+	read  glob.States
+	below bool
 }
 
 // NewGuard makes the guard of a plan. It is nil when mounts enforce the plan alone; a nil *Guard needs nothing and
@@ -44,14 +47,15 @@ func NewGuard(p *Plan) *Guard {
 			continue
 		}
 		compiled := glob.Compile(rule.Text)
-		g.patterns = append(g.patterns, guardPattern{Pattern: rule, glob: compiled, root: compiled.Below("/")})
+		text, below := strings.CutSuffix(rule.Text, "/**")
+		g.patterns = append(g.patterns, guardPattern{Pattern: rule, glob: compiled, read: glob.Compile(text).Below("/"), below: below})
 		g.writes, g.reads, g.moves = g.writes || rule.Write, g.reads || rule.Read, true
 	}
 	if !g.writes && !g.reads {
 		return nil
 	}
 	if g.reads {
-		g.allow = append(append(g.allow, p.AllowRead...), p.WriteRoots...)
+		g.allow = p.AllowRead
 	}
 	return g
 }
@@ -146,8 +150,8 @@ func (g *Guard) Create(dir Identity, at func() (string, error), name string) (wh
 // Open judges the opening, for reading or writing, of what lies at a location: the deepest rule decides, and an allow
 // wins at equal depth, but never over a hard deny (FS-22, FS-57).
 func (g *Guard) Open(location string) (why string, denied bool) {
-	if !g.Reads() {
-		return "", false
+	if !g.Reads() || inKernelTree(location) {
+		return "", false // replaced (FS-47): what is denied there is hidden for good
 	}
 	deepest := 0
 	hard := ""
@@ -185,7 +189,7 @@ func (g *Guard) Open(location string) (why string, denied bool) {
 
 // matches calls found for the location and each directory above it that the pattern matches.
 func (p *guardPattern) matches(location string, found func(at string)) {
-	states := p.root
+	states := p.read
 	for end := 1; end <= len(location) && !states.Empty(); {
 		next := strings.IndexByte(location[end:], '/')
 		if next < 0 {
@@ -194,7 +198,7 @@ func (p *guardPattern) matches(location string, found func(at string)) {
 		name := location[end : end+next]
 		end += next
 		var match bool
-		if states, match = states.Step(name); match {
+		if states, match = states.Step(name); match && !(p.below && end == len(location)) {
 			found(location[:end])
 		}
 		end++

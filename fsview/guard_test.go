@@ -10,8 +10,7 @@ var projectID = Identity{Dev: 7, Ino: 100}
 // guardPlan is a plan with one rule of every kind. /p is the project.
 func guardPlan() *Plan {
 	return &Plan{
-		WriteRoots: []string{"/p", "/w"},
-		AllowRead:  []string{"/p/keys/open.pem", "/p/open"},
+		AllowRead: []string{"/p", "/p/keys/open.pem", "/p/open", "/w"},
 		Absent: []Absent{
 			{Path: "/p/new/x/y", Dir: "/p", ID: projectID, Name: "new", Write: true, Why: "denyWrite.0"},
 			{Path: "/p/.bashrc", Dir: "/p", ID: projectID, Name: ".bashrc", Fold: true, Write: true, Why: "protected"},
@@ -119,6 +118,27 @@ func TestGuard_AllowedBeneathADeeperDeny(t *testing.T) {
 	}
 	if _, denied := g.Open("/p/a.pem/priv"); !denied {
 		t.Error("FS-22: an allow beneath opens what it covers alone")
+	}
+}
+
+func TestGuard_DeepPattern_FS20(t *testing.T) {
+	p := &Plan{AllowRead: []string{"/p/a/build", "/p/b/build/x"}, Patterns: []Pattern{{Text: "/p/**/build/**", Read: true, Why: "deny"}}}
+	g := NewGuard(p)
+	for at, want := range map[string]bool{
+		"/p/a/build/new": false, "/p/a/build": false, "/p/b/build/new": true, "/p/b/build/x/build/y": true, "/p/b/build/x/y": false, "/p/b/build": false,
+	} {
+		if _, denied := g.Open(at); denied != want {
+			t.Errorf("FS-20: Open(%q) = %v", at, denied)
+		}
+	}
+}
+
+func TestGuard_LeavesKernelTreesAlone_FS47(t *testing.T) {
+	g := NewGuard(&Plan{Patterns: []Pattern{{Text: "/**/*", Read: true, Why: "deny"}}})
+	for at, want := range map[string]bool{"/proc/1/status": false, "/dev/null": false, "/sys/x": false, "/etc/passwd": true} {
+		if _, denied := g.Open(at); denied != want {
+			t.Errorf("FS-47: Open(%q) = %v", at, denied)
+		}
 	}
 }
 

@@ -80,6 +80,8 @@ type Absent struct {
 	ID   Identity
 	Name string // the first missing name: whoever makes it could go on to make Path
 	Fold bool   // Name stands for itself in any letter case (FS-38)
+	// Directory says that Path is the name of a directory, where the list that it is on tells (FS-35, FS-54).
+	Directory bool
 	// Write says that Name must not be created in Dir by any call (FS-30).
 	Write bool
 	// Read says that whatever comes to lie at or beneath Path must not be opened (FS-10). Hard: no list lifts it.
@@ -131,6 +133,9 @@ type Input struct {
 	Masks       []policy.PathRule
 	FakeContent func(location string) ([]byte, error)
 
+	// Private are hidden, and nothing re-opens them: absolute; directories in which srt keeps what it must not be told by a
+	// command (FS-51, FS-54). One that does not exist is passed over.
+	Private  []string
 	OwnFiles []string // absolute; srt's executable and the settings file in use, write-denied (FS-51)
 	Keep     []string // absolute; files that stay readable even when hidden (FS-23)
 	// ExtraWrite are granted like allowWrite but without a word when they are absent or links: the default write paths

@@ -22,6 +22,7 @@ type linuxProcess struct {
 	files     [3]*os.File
 	null      *os.File
 	listeners []net.Listener
+	broker    *brokerService
 	once      sync.Once
 }
 
@@ -98,13 +99,25 @@ func (p *linuxProcess) begin() error {
 	case planErr != nil:
 		return errors.Join(planErr, process.Close())
 	}
+	if p.launch.guard.Names() {
+		if err := process.AllowHands(); err != nil {
+			return errors.Join(err, process.Close())
+		}
+	}
 	p.process, err = process.Start(&ns.Command{Candidates: p.launch.candidates, Args: p.cmd.Args, Env: p.launch.env})
 	if err != nil {
 		return err
 	}
 	timing("program done")
 	p.process.OnStop = func(ns.Signal) bool { return stopWithCommand(p.files[0]) }
-	return p.serve()
+	if err = p.serveBroker(); err == nil {
+		err = p.serve()
+	}
+	if err != nil {
+		_ = p.process.Kill()
+		_, _ = p.process.Wait() // says that it was killed
+	}
+	return err
 }
 
 // preparedProcess is the result of ns.Prepare.
@@ -115,14 +128,14 @@ type preparedProcess struct {
 
 // plan compiles the settings and writes the program.
 func (p *linuxProcess) plan(h host, program *ns.Program) error {
-	l, err := p.cmd.prepare(h)
+	l, err := p.cmd.prepare(h, false)
 	if err != nil {
 		return err
 	}
+	p.launch = l // what it holds is given back by release
 	if err := l.chooseStreams(p.files); err != nil {
 		return err
 	}
-	p.launch = l
 	p.cmd.sandbox.opts.timing("files planned")
 	err = l.write(program)
 	p.cmd.sandbox.opts.timing(fmt.Sprintf("program of %d steps written", program.Len()))
@@ -140,8 +153,6 @@ func (p *linuxProcess) serve() error {
 		p.process.Files[i].Close()
 		p.process.Files[i] = nil
 		if err != nil {
-			_ = p.process.Kill()
-			_, _ = p.process.Wait() // says that it was killed
 			return err
 		}
 		p.listeners = append(p.listeners, ln)
@@ -178,6 +189,12 @@ func (p *linuxProcess) wait() (int, error) {
 // release closes what the launch opened on the host side.
 func (p *linuxProcess) release() {
 	p.once.Do(func() {
+		p.broker.close()
+		if p.launch != nil {
+			if err := p.launch.held.release(); err != nil {
+				p.cmd.sandbox.opts.warn(err.Error())
+			}
+		}
 		for _, ln := range p.listeners {
 			ln.Close()
 		}

@@ -14,6 +14,7 @@ type Explanation struct {
 	Mode        string         `json:"mode"`
 	Directory   string         `json:"directory"`
 	Mounts      []PlannedMount `json:"mounts"`
+	Later       []PlannedLater `json:"later,omitempty"`
 	Landlock    []PlannedRule  `json:"landlock"`
 	Filters     []PlannedCall  `json:"filters"`
 	Network     PlannedNetwork `json:"network"`
@@ -28,6 +29,13 @@ type PlannedMount struct {
 	Path   string `json:"path"`
 	Source string `json:"source,omitempty"`
 	Why    string `json:"why"`
+}
+
+// PlannedLater is a rule about what does not exist yet: it is judged when the command makes or opens something.
+type PlannedLater struct {
+	Kind string `json:"kind"`
+	Path string `json:"path"`
+	Why  string `json:"why"`
 }
 
 // PlannedRule is one Landlock rule.
@@ -87,6 +95,12 @@ func (e *Explanation) WriteText(w io.Writer) error {
 			path += " from " + m.Source
 		}
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Kind, path, m.Why)
+	}
+	if len(e.Later) > 0 {
+		fmt.Fprintf(t, "\nWhat does not exist yet, judged when it is made or opened:\n")
+	}
+	for _, r := range e.Later {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", r.Kind, r.Path, r.Why)
 	}
 	fmt.Fprintf(t, "\nLandlock:\n")
 	for _, r := range e.Landlock {

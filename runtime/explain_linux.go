@@ -13,7 +13,7 @@ func (c *Cmd) explain() (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.prepare(h)
+	l, err := c.prepare(h, true)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,9 @@ func (c *Cmd) explain() (*Explanation, error) {
 		}
 	}
 	e.Mounts = append(e.Mounts, late...)
+	for _, r := range l.plan.LaterRules() {
+		e.Later = append(e.Later, PlannedLater{r.Kind, r.Path, r.Why})
+	}
 	if !l.cfg.AllowNestedUserNamespaces {
 		for _, r := range l.plan.LandlockRules() {
 			e.Landlock = append(e.Landlock, PlannedRule{r.Path, r.Right.String()})

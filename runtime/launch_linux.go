@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/fsview/placeholder"
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
@@ -38,15 +39,19 @@ type launch struct {
 	cfg        *config.Config
 	host       host
 	plan       *fsview.Plan
+	guard      *fsview.Guard // nil when mounts enforce the plan alone
+	held       *heldNames    // nil unless placeholders stand in for the guard
+	dry        bool          // to be looked at, not to be started
 	env        []string
 	candidates []string
 	filters    []seccomp.Filter
 	streams    []ns.Stream
 }
 
-// prepare compiles the settings for one command against the surroundings as they are now (LIB-16).
-func (c *Cmd) prepare(h host) (*launch, error) {
-	l := &launch{cmd: c, cfg: c.sandbox.cfg, host: h}
+// prepare compiles the settings for one command against the surroundings as they are now (LIB-16). A dry one changes
+// nothing on the disk.
+func (c *Cmd) prepare(h host, dry bool) (*launch, error) {
+	l := &launch{cmd: c, cfg: c.sandbox.cfg, host: h, dry: dry}
 	if err := l.host.readSystem(); err != nil {
 		return nil, err
 	}
@@ -111,38 +116,70 @@ func executable() (string, error) {
 func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, error) {
 	f, s := &l.cfg.Filesystem, l.cmd.sandbox
 	in := policy.PathInput{Cwd: cwd, Home: home}
-	if !f.Disabled { // else no list counts, not even for what is wrong with it (FS-56)
+	if cr := l.cfg.Credentials; cr != nil {
+		in.CredentialFiles = cr.Files
+	}
+	masks, err := policy.ResolveMasks(in)
+	if err != nil {
+		return nil, err
+	}
+	if f.Disabled {
+		in.CredentialFiles = nil // only masks count (FS-56)
+	} else {
 		in.DenyRead, in.AllowRead, in.AllowWrite, in.DenyWrite = f.DenyRead, f.AllowRead, f.AllowWrite, f.DenyWrite
-		if cr := l.cfg.Credentials; cr != nil {
-			in.CredentialFiles = cr.Files
-		}
 	}
 	rules, err := policy.ResolvePaths(in)
 	if err != nil {
 		return nil, err
 	}
 	own := append([]string{exe}, s.opts.ownFiles...)
-	extra := policy.DefaultWritePaths(home, rules)
+	extra := fsview.DefaultWritePaths(home, rules)
 	if tmp.own {
 		extra = append(extra, tmp.path)
 	}
-	plan, err := fsview.Build(fsview.Host(), fsview.Input{
-		Rules: rules, Cwd: cwd, Home: home, UID: l.host.uid, OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
+	return l.planNames(fsview.Input{
+		Rules: rules, Masks: masks, Cwd: cwd, Home: home, UID: l.host.uid, Private: l.private(), OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
 		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts),
 	})
+}
+
+// private are the directories that no command may see.
+func (l *launch) private() []string {
+	if state, err := placeholder.DefaultState(os.Getenv, l.host.uid); err == nil {
+		return []string{state}
+	}
+	return nil // nothing is kept anywhere
+}
+
+// planNames makes the plan, and the guard for what no mount can hold in it, or placeholders where there can be no guard.
+func (l *launch) planNames(in fsview.Input) (*fsview.Plan, error) {
+	if err := l.denyPlaceholders(&in); err != nil {
+		return nil, err
+	}
+	plan, err := l.build(in)
 	if err != nil {
 		return nil, err
 	}
+	if l.guard = fsview.NewGuard(plan); l.guard.Names() && !l.dry {
+		if reason := brokerAvailable(); reason != nil {
+			l.guard = nil
+			if plan, err = l.planWithPlaceholders(in, plan, reason); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, w := range plan.Warnings {
-		s.opts.warn(w)
+		l.cmd.sandbox.opts.warn(w)
 	}
 	for _, n := range plan.Notes {
-		s.opts.logger.Debug(n)
+		l.cmd.sandbox.opts.logger.Debug(n)
 	}
 	return plan, nil
 }
+
+func (l *launch) build(in fsview.Input) (*fsview.Plan, error) { return fsview.BuildWithin(fsview.Host(), in, 0) }
 
 func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	s := l.cmd.sandbox
@@ -193,6 +230,7 @@ func (l *launch) chooseFilters() {
 	if !l.cfg.Network.AllowAllUnixSockets {
 		l.filters = append(l.filters, seccomp.Unix())
 	}
+	l.chooseBroker() // last: what another filter refuses is not put to the broker (seccomp.Stack)
 }
 
 // write writes the launch program: what pid 1 does before the command exists. The order is that of
@@ -218,16 +256,9 @@ func (l *launch) write(p *ns.Program) error {
 	p.RestoreUmask(umask)
 	p.NewKeyring()
 	p.Undumpable()
-	keep := ns.Capabilities(0)
-	if l.host.uid == 0 {
-		keep = rootKeeps
-	}
-	p.KeepCapabilities(keep)
+	p.KeepCapabilities(l.keeps())
 	p.NoNewPrivs()
-	fsview.CompileRestrict(p, ruleset)
-	for _, f := range seccomp.Stack(l.filters...) {
-		p.Filter(f.Name, f.Program())
-	}
+	l.writeFilters(p, ruleset)
 	return nil
 }
 

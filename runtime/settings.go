@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/srt-sandbox/srt/proxy"
@@ -24,8 +25,13 @@ var unsupported = []struct {
 		"the proxy it names would be passed by"},
 	{"network.socksProxyPort", func(c *config.Config) bool { return c.Network.SOCKSProxyPort != 0 },
 		"the proxy it names would be passed by"},
-	{"credentials", func(c *config.Config) bool { return c.Credentials.Masks() },
-		"credentials with mode \"mask\" would be seen by the command"},
+	{"credentials.envVars", masksVariables, "variables with mode \"mask\" would be seen by the command"},
+}
+
+// masksVariables reports whether a variable is to be masked. Masked files are hidden until they can be (design section 5).
+func masksVariables(c *config.Config) bool {
+	return c.Credentials != nil && slices.ContainsFunc(c.Credentials.EnvVars,
+		func(v config.EnvCredential) bool { return v.Mode == config.ModeMask })
 }
 
 // refuseUnsupported names the first key that this version must not ignore.

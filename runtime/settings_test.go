@@ -19,7 +19,7 @@ func TestUnsupportedSettingsAreRefused(t *testing.T) {
 		},
 		"network.httpProxyPort":  func(c *config.Config) { c.Network.HTTPProxyPort = 8080 },
 		"network.socksProxyPort": func(c *config.Config) { c.Network.SOCKSProxyPort = 8080 },
-		"credentials": func(c *config.Config) {
+		"credentials.envVars": func(c *config.Config) {
 			c.Credentials = &config.Credentials{AllowPlaintextInject: true,
 				EnvVars: []config.EnvCredential{{Name: "TOKEN", Credential: config.Credential{Mode: config.ModeMask}}}}
 		},

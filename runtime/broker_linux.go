@@ -1,0 +1,161 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/runtime/violation"
+	"github.com/srt-sandbox/srt/seccomp"
+	"github.com/srt-sandbox/srt/seccomp/broker"
+	"github.com/srt-sandbox/srt/seccomp/notify"
+)
+
+// Where what the broker works with arrives in ns.Process.Files, after the standard streams.
+const (
+	listenerIndex = streamIndex + 3
+	rulesetIndex  = listenerIndex + 1
+)
+
+// brokerAvailable tells whether a sandbox started from here can have a broker. It does not change while this process
+// loads no filter.
+var brokerAvailable = sync.OnceValue(notify.Available)
+
+// chooseBroker adds the filter that puts calls to the broker, if the plan has rules that no mount can hold.
+func (l *launch) chooseBroker() {
+	switch {
+	case l.guard.Reads():
+		l.filters = append(l.filters, seccomp.Opens())
+	case l.guard.Names():
+		l.filters = append(l.filters, seccomp.Names())
+	}
+}
+
+// writeFilters appends the filters. With a broker, its listener and the ruleset for its hands go to the host side.
+func (l *launch) writeFilters(p *ns.Program, ruleset ns.Slot) {
+	if l.guard.Names() && ruleset != 0 {
+		p.SendFiles(rulesetIndex, "the Landlock ruleset", ruleset)
+	}
+	fsview.CompileRestrict(p, ruleset)
+	for _, f := range seccomp.Stack(l.filters...) {
+		if !f.Notifies() {
+			p.Filter(f.Name, f.Program())
+			continue
+		}
+		listener := p.FilterWithListener(f.Name, f.Program())
+		p.SendFiles(listenerIndex, "the listener", listener)
+		p.Close(listener)
+	}
+}
+
+// takeFile takes a descriptor that the launch program sent, nil if it sent none.
+func (p *linuxProcess) takeFile(index int) *os.File {
+	if index >= len(p.process.Files) {
+		return nil
+	}
+	f := p.process.Files[index]
+	p.process.Files[index] = nil
+	return f
+}
+
+// serveBroker answers the calls that the filter puts to srt, until the sandbox ends.
+func (p *linuxProcess) serveBroker() error {
+	l := p.launch
+	if !l.guard.Names() {
+		return nil
+	}
+	b := &brokerService{ruleset: p.takeFile(rulesetIndex), done: make(chan struct{})}
+	p.broker = b
+	file := p.takeFile(listenerIndex)
+	if file == nil {
+		return errors.New("the sandbox has sent no listener for its system calls")
+	}
+	var err error
+	if b.listener, err = notify.New(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	config := broker.Config{
+		Listener: b.listener, Judge: l.guard, Roots: l.cfg.AllowNestedUserNamespaces, Report: l.reportDenial,
+		NewHand: func() (broker.Hand, error) {
+			return ns.StartHand(ns.HandConfig{Process: p.process, Ruleset: b.ruleset, Unrestricted: b.ruleset == nil,
+				Listener: b.listener.File(), Keep: l.keeps()})
+		},
+	}
+	if l.host.mapsAll {
+		if config.Rights, err = l.rights(); err != nil {
+			return err
+		}
+	}
+	if b.server, err = broker.New(config); err != nil {
+		return err
+	}
+	go func() {
+		defer close(b.done)
+		if err := b.server.Serve(); err != nil {
+			l.cmd.sandbox.opts.logger.Warn("the listener for system calls failed; the command is ended", "error", err)
+			_ = p.process.Kill() // it would wait for answers for ever
+		}
+	}()
+	return nil
+}
+
+// keeps are the capabilities that the command and the broker's hands keep.
+func (l *launch) keeps() ns.Capabilities {
+	if l.host.uid == 0 {
+		return rootKeeps
+	}
+	return 0
+}
+
+// rights are those of a new hand: srt's own, as the sandbox numbers them, which maps every id to itself.
+func (l *launch) rights() (*ns.Identity, error) {
+	groups, err := os.Getgroups()
+	if err != nil {
+		return nil, fmt.Errorf("ask for the supplementary groups: %w", err)
+	}
+	id := &ns.Identity{UID: uint32(l.host.uid), GID: uint32(l.host.gid), Effective: l.keeps()}
+	for _, g := range groups {
+		id.Groups = append(id.Groups, uint32(g))
+	}
+	return id, nil
+}
+
+// reportDenial turns what the broker refused into an event, and what failed in it into a line for the person: a call of
+// the command failed without a rule.
+func (l *launch) reportDenial(d broker.Denial) {
+	s := l.cmd.sandbox
+	if d.Err != nil {
+		s.opts.logger.Warn("a system call could not be performed for the command and failed", "call", d.Call, "path", d.Path,
+			"pid", d.PID, "error", d.Err)
+		return
+	}
+	s.report(violation.Event{PID: d.PID, Operation: violation.Operation(d.Call), Target: d.Path, Rule: d.Why})
+}
+
+// brokerService is the broker of one command and what it works with.
+type brokerService struct {
+	listener *notify.Listener
+	ruleset  *os.File
+	server   *broker.Server
+	done     chan struct{}
+}
+
+// close ends the broker and waits until no thread or hand of it is left.
+func (b *brokerService) close() {
+	if b == nil {
+		return
+	}
+	if b.server != nil {
+		_ = b.server.Close() // the sandbox has ended: there is nobody to answer
+		<-b.done
+	}
+	if b.listener != nil {
+		b.listener.Close()
+	}
+	if b.ruleset != nil {
+		b.ruleset.Close()
+	}
+}

@@ -1,0 +1,154 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/fsview/placeholder"
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// heldNames are the placeholders of one command (FS-54).
+type heldNames struct{ session *placeholder.Session }
+
+// release takes the placeholders away that no other sandbox relies on. It is called when the sandbox has ended.
+func (h *heldNames) release() error {
+	if h == nil {
+		return nil
+	}
+	return h.session.Release()
+}
+
+// denyPlaceholders removes what starts that have died left on the disk, and keeps the command from removing what other
+// sandboxes rely on.
+func (l *launch) denyPlaceholders(in *fsview.Input) error {
+	if l.cfg.Filesystem.Disabled {
+		return nil
+	}
+	for _, state := range in.Private {
+		if !l.dry {
+			if err := placeholder.Sweep(state); err != nil {
+				l.cmd.sandbox.opts.warn(err.Error())
+			}
+		}
+		others, err := placeholder.List(state)
+		if err != nil {
+			return err
+		}
+		in.Rules.DenyWrite = append(in.Rules.DenyWrite, placeholderRules(others)...)
+	}
+	return nil
+}
+
+// holdAttempts is how often a start begins again when the disk changes under it (FS-63).
+const holdAttempts = 3
+
+// planWithPlaceholders makes the plan where system calls cannot be put to srt: every name that must not come to exist is
+// made, as an empty placeholder, and denied like anything that exists (FS-54). It says so, and says what cannot be held.
+func (l *launch) planWithPlaceholders(in fsview.Input, first *fsview.Plan, reason error) (*fsview.Plan, error) {
+	state, err := placeholder.DefaultState(os.Getenv, l.host.uid)
+	if err != nil {
+		return nil, err
+	}
+	plan := first
+	for range holdAttempts {
+		var session *placeholder.Session
+		if session, err = placeholder.Hold(state, namesToHold(plan)); err != nil {
+			return nil, err
+		}
+		again := in
+		again.Rules.DenyWrite = append(append([]policy.PathRule(nil), in.Rules.DenyWrite...), placeholderRules(session.Placeholders())...)
+		if plan, err = l.build(again); err == nil {
+			if err = stillAbsent(plan); err == nil {
+				err = session.Adopt(deniedPaths(plan))
+			}
+		}
+		if err == nil {
+			l.held = &heldNames{session}
+			l.sayHeld(first, len(session.Placeholders()), reason)
+			return plan, nil
+		}
+		if releaseErr := session.Release(); releaseErr != nil {
+			return nil, errors.Join(err, releaseErr)
+		}
+		if !errors.Is(err, placeholder.ErrChanged) && !errors.Is(err, errStillAbsent) {
+			return nil, err
+		}
+		if plan, err = l.build(in); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("names that must not exist keep changing while the command starts; start it again: %w", placeholder.ErrChanged)
+}
+
+// namesToHold are the names that a command could create.
+func namesToHold(plan *fsview.Plan) (names []placeholder.Name) {
+	for _, a := range plan.Absent {
+		if a.Write {
+			names = append(names, placeholder.Name{Path: a.Path, Dir: a.Directory})
+		}
+	}
+	return names
+}
+
+// placeholderRules deny the writing of what was made.
+func placeholderRules(list []placeholder.Placeholder) (rules []policy.PathRule) {
+	for _, p := range list {
+		rules = append(rules, policy.PathRule{Key: "placeholder", Entry: p.Path, Path: p.Path})
+	}
+	return rules
+}
+
+// deniedPaths are all places that a plan denies.
+func deniedPaths(plan *fsview.Plan) (paths []string) {
+	for _, s := range plan.Steps {
+		switch s.Kind {
+		case fsview.ReadOnly, fsview.HideDir, fsview.HideFile:
+			paths = append(paths, s.Path)
+		}
+	}
+	return paths
+}
+
+var errStillAbsent = errors.New("a name that must not exist is neither there nor held")
+
+// stillAbsent makes sure that no name was left out.
+func stillAbsent(plan *fsview.Plan) error {
+	for _, a := range plan.Absent {
+		if a.Write {
+			return fmt.Errorf("%w: %q", errStillAbsent, a.Path)
+		}
+	}
+	return nil
+}
+
+// sayHeld tells the person what the sandbox does without a listener, and what it cannot do.
+func (l *launch) sayHeld(plan *fsview.Plan, count int, reason error) {
+	warn := l.cmd.sandbox.opts.warn
+	if l.held.session.Volatile() {
+		warn("the record of placeholder files is kept in memory: a power cut leaves them behind (FS-54)")
+	}
+	if count > 0 {
+		warn(fmt.Sprintf("%d names that must not come to exist are held by empty placeholder files until the command ends (FS-54): %v",
+			count, reason))
+	}
+	var open []string
+	for _, a := range plan.Absent {
+		if a.Read && !a.Write {
+			open = append(open, a.Why+" "+path.Clean(a.Path))
+		}
+	}
+	for _, p := range plan.Patterns {
+		if p.Read || p.Write {
+			open = append(open, p.Why+" "+p.Text)
+		}
+	}
+	if len(open) > 0 {
+		warn("these hold for what exists now, not for what appears while the command runs, because system calls cannot be put to " +
+			"srt here (FS-55): " + strings.Join(open, ", "))
+	}
+}
