@@ -10,17 +10,17 @@ func (w *World) stays(s spot, v *verdict) {
 	switch {
 	case w.parts[s.loc] != nil:
 		v.no("EBUSY")
+		return
 	case s.in.zone == memory:
 		if w.leads(s.loc) {
 			v.open = true // a directory that leads to something re-allowed
 		}
+		return
 	case w.pins[s.loc]:
 		v.no("EBUSY")
-	case coversAny(r.denyWrite, s.loc), coversAny(r.denyRead, s.loc), coversAny(r.cred, s.loc):
-		if s.in.zone != writable {
-			v.maybe("EBUSY") // within something read-only, either way
-		}
-	case w.loose[s.loc]:
+	}
+	within := coversAny(r.denyWrite, s.loc) || coversAny(r.denyRead, s.loc) || coversAny(r.cred, s.loc)
+	if w.loose[s.loc] || (within && s.in.zone != writable) { // within something read-only, either way
 		v.maybe("EBUSY")
 	}
 }
@@ -99,6 +99,11 @@ func (w *World) leaves(from, to spot, v *verdict) {
 		}
 	}
 	check(from.loc, from.obj)
+	for _, l := range w.rules.late {
+		if from.isDir() && covers(from.loc, l.dir) {
+			v.maybe(refused) // it leads to where something may not be read
+		}
+	}
 	if found && !still {
 		v.no(refused + " EXDEV EBUSY")
 		return
@@ -111,13 +116,16 @@ func (w *World) leaves(from, to spot, v *verdict) {
 
 // moves adds what speaks against a tree coming to a place where a pattern would deny what lies in it (FS-55).
 func (w *World) moves(from, to spot, v *verdict) {
-	if !from.isDir() || to.in == nil || to.in.zone != writable {
+	if !from.isDir() || to.in == nil {
 		return
 	}
 	if len(w.rules.writePatterns)+len(w.rules.late) > 0 {
 		v.maybe("EXDEV")
 	}
 	from.obj.each(to.loc, func(loc string, _ *Object) {
+		if to.in.zone != writable {
+			return
+		}
 		must, maybe := w.rules.cannotAppear(loc)
 		if must {
 			v.no(refused + " EXDEV")

@@ -114,7 +114,7 @@ func expand(root *Object, r reading) (list []found, ok bool) {
 	if start.obj == nil || start.obj.Kind != Dir {
 		return nil, true
 	}
-	if cut, ok := strings.CutSuffix(r.rest, "/**"); ok && (cut == "**" || strings.HasSuffix(cut, "/**")) {
+	if cut, ok := strings.CutSuffix("/"+r.rest, "/**"); ok && (cut == "" || strings.HasSuffix(cut, "/**")) {
 		return nil, false // whether the directory that such a pattern starts from is among those it hides is not said (FS-20)
 	}
 	w := walker{root: root, start: start.loc, rest: r.rest, ok: true}
