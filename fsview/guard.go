@@ -112,6 +112,16 @@ func (g *Guard) Suspect(name string) bool {
 	return false
 }
 
+// Mandatory reports whether name is one that must not be made in some directory because programs act upon it by themselves
+// (FS-35), and one that says so wherever it is: .vscode, not hooks.
+func (g *Guard) Mandatory(name string) bool {
+	if g == nil || name == "" || name[0] != '.' {
+		return false
+	}
+	_, there := g.foldedNames[strings.ToLower(name)]
+	return there
+}
+
 // Create judges the creation of name in the directory dir: by open, mkdir, rename or any other call. at gives the
 // location of that directory; it is asked only when a pattern has to know, and its error is handed on. why says which
 // rule refuses it.

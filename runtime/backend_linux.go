@@ -190,6 +190,9 @@ func (p *linuxProcess) wait() (int, error) {
 func (p *linuxProcess) release() {
 	p.once.Do(func() {
 		p.broker.close()
+		if line := p.broker.planted(); line != "" {
+			p.cmd.sandbox.opts.warn(line)
+		}
 		if p.launch != nil {
 			if err := p.launch.held.release(); err != nil {
 				p.cmd.sandbox.opts.warn(err.Error())

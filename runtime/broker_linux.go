@@ -69,6 +69,7 @@ func (p *linuxProcess) serveBroker() error {
 	}
 	b := &brokerService{ruleset: p.takeFile(rulesetIndex), done: make(chan struct{})}
 	p.broker = b
+	b.judge = &plantedJudge{Guard: l.guard, except: []string{l.tmp}, names: map[string]struct{}{}}
 	file := p.takeFile(listenerIndex)
 	if file == nil {
 		return errors.New("the sandbox has sent no listener for its system calls")
@@ -78,7 +79,7 @@ func (p *linuxProcess) serveBroker() error {
 		return errors.Join(err, file.Close())
 	}
 	config := broker.Config{
-		Listener: b.listener, Judge: l.guard, Roots: l.cfg.AllowNestedUserNamespaces, Report: l.reportDenial,
+		Listener: b.listener, Judge: b.judge, Roots: l.cfg.AllowNestedUserNamespaces, Report: l.reportDenial,
 		NewHand: func() (broker.Hand, error) {
 			return ns.StartHand(ns.HandConfig{Process: p.process, Ruleset: b.ruleset, Unrestricted: b.ruleset == nil,
 				Listener: b.listener.File(), Keep: l.keeps()})
@@ -139,6 +140,7 @@ func (l *launch) reportDenial(d broker.Denial) {
 type brokerService struct {
 	listener *notify.Listener
 	ruleset  *os.File
+	judge    *plantedJudge
 	server   *broker.Server
 	done     chan struct{}
 }
@@ -158,4 +160,12 @@ func (b *brokerService) close() {
 	if b.ruleset != nil {
 		b.ruleset.Close()
 	}
+}
+
+// planted is what the person is told of what the command made, or empty.
+func (b *brokerService) planted() string {
+	if b == nil {
+		return ""
+	}
+	return b.judge.line()
 }

@@ -41,6 +41,7 @@ type launch struct {
 	plan       *fsview.Plan
 	guard      *fsview.Guard // nil when mounts enforce the plan alone
 	held       *heldNames    // nil unless placeholders stand in for the guard
+	tmp        string        // TMPDIR
 	dry        bool          // to be looked at, not to be started
 	env        []string
 	candidates []string
@@ -68,6 +69,7 @@ func (c *Cmd) prepare(h host, dry bool) (*launch, error) {
 		return nil, err
 	}
 	tmp := chooseTempDir(base, l.host.uid)
+	l.tmp = tmp.path
 	if l.plan, err = l.planFiles(cwd, home, exe, tmp); err != nil {
 		return nil, err
 	}
@@ -179,7 +181,9 @@ func (l *launch) planNames(in fsview.Input) (*fsview.Plan, error) {
 	return plan, nil
 }
 
-func (l *launch) build(in fsview.Input) (*fsview.Plan, error) { return fsview.BuildWithin(fsview.Host(), in, 0) }
+func (l *launch) build(in fsview.Input) (*fsview.Plan, error) {
+	return fsview.BuildWithin(fsview.Host(), in, 0)
+}
 
 func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	s := l.cmd.sandbox
