@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs the integration tests as the ordinary user that build/prepare.sh made. The clone may lie where that user cannot
+# Runs the tests that meet the kernel as the ordinary user that build/prepare.sh made. The clone may lie where that user cannot
 # go, so the tests run in a copy of the tree, with its modules beside it and a build cache of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,4 +31,4 @@ fi
 # A clean environment: nothing of root's reaches the tests.
 as_user env -i HOME="$home" USER="$user" LOGNAME="$user" LANG="${LANG:-C.UTF-8}" PATH="$goroot/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" \
     GOFLAGS='-mod=vendor -buildvcs=false' GOCACHE="$home/.cache/go-build" ${CI:+CI="$CI"} \
-    bash -c 'cd "$1" && shift && exec go test -count=1 -timeout 20m "$@"' - "$tree" ./cmd/... ./test/...
+    bash -c 'cd "$1" && shift && exec go test -count=1 -timeout 20m "$@"' - "$tree" ./cmd/... ./test/... ./ns/... ./seccomp/... ./fsview/... ./bpf/...

@@ -32,7 +32,7 @@ func notifyOf(call uint32) (code []byte) {
 func TestHandAnswersAListener(t *testing.T) {
 	p := newProgram(t)
 	p.NoNewPrivs()
-	listener := p.NotifyFilter("sync", notifyOf(unix.SYS_SYNC))
+	listener := p.FilterWithListener("sync", notifyOf(unix.SYS_SYNC))
 	p.SendFiles(0, "the listener", listener)
 	l := minimal(p, "/bin/sync")
 	r, w, err := os.Pipe()
@@ -92,13 +92,13 @@ func TestHandAnswersAListener(t *testing.T) {
 	}
 }
 
-// TestNotifyFilterOfAnother_FS54 loads a second filter with a listener, as in a sandbox within a sandbox: EBUSY, and the rest
+// TestFilterWithListenerOfAnother_FS54 loads a second filter with a listener, as in a sandbox within a sandbox: EBUSY, and the rest
 // of the program goes another way.
-func TestNotifyFilterOfAnother_FS54(t *testing.T) {
+func TestFilterWithListenerOfAnother_FS54(t *testing.T) {
 	p := newProgram(t)
 	p.NoNewPrivs()
-	first := p.NotifyFilter("first", notifyOf(unix.SYS_SYNC))
-	second := p.NotifyFilter("second", notifyOf(unix.SYS_SYNC))
+	first := p.FilterWithListener("first", notifyOf(unix.SYS_SYNC))
+	second := p.FilterWithListener("second", notifyOf(unix.SYS_SYNC))
 	p.Tolerate(unix.EBUSY)
 	p.Call("write", "", syscall.SYS_WRITE, Int(1), p.Str("wrong"), Int(5))
 	p.OnlyIf(second)

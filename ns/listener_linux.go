@@ -1,10 +1,6 @@
 package ns
 
-import (
-	"encoding/binary"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // listenerFlags make a filter's listener. WAIT_KILLABLE_RECV (Linux 5.19): once a call was received, nothing but a fatal
 // signal takes its caller away from it, so no call is made twice because a signal arrived in between (seccomp(2)).
@@ -20,10 +16,5 @@ const listenerFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTE
 // The step fails with EBUSY where this process is under another listener, of which the kernel takes no second, and with
 // EINVAL where the kernel is older than Linux 5.19. What to do then is the caller's to know.
 func (p *Program) FilterWithListener(name string, program []byte) Slot {
-	code := p.Bytes(program)
-	prog, b := p.Buffer(16)
-	binary.NativeEndian.PutUint16(b, uint16(len(program)/8))
-	binary.NativeEndian.PutUint64(b[8:], uint64(code.value))
-	return p.Call("load the system call filter and its listener", name, unix.SYS_SECCOMP,
-		Int(unix.SECCOMP_SET_MODE_FILTER), Int(listenerFlags), prog)
+	return p.filter("load the system call filter and its listener", name, program, listenerFlags)
 }

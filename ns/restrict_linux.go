@@ -101,22 +101,14 @@ func (p *Program) Chdir(path string) {
 
 // Filter appends a seccomp filter, an array of struct sock_filter of 8 bytes each (seccomp(2)). no_new_privs comes
 // before it.
-func (p *Program) Filter(name string, program []byte) { p.filter(name, program, 0) }
+func (p *Program) Filter(name string, program []byte) { p.filter("load the system call filter", name, program, 0) }
 
-// NotifyFilter is Filter for one that sends calls to a listener (SECCOMP_RET_USER_NOTIF); the slot holds the listener. A call
-// that the listener has received is only interrupted by a fatal signal (Linux 5.19). The process itself must make no
-// such call from here on, nor any that the descriptor's way to the host side is made of. EBUSY, which can be tolerated,
-// tells that a filter of whoever started this process has a listener already: then no filter is loaded.
-func (p *Program) NotifyFilter(name string, program []byte) Slot {
-	return p.filter(name, program, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-}
-
-func (p *Program) filter(name string, program []byte, flags int) Slot {
+func (p *Program) filter(op, name string, program []byte, flags int) Slot {
 	code := p.Bytes(program)
 	prog, b := p.Buffer(16)
 	binary.NativeEndian.PutUint16(b, uint16(len(program)/8))
 	binary.NativeEndian.PutUint64(b[8:], uint64(code.value))
-	return p.Call("load the system call filter", name, unix.SYS_SECCOMP, Int(unix.SECCOMP_SET_MODE_FILTER), Int(flags), prog)
+	return p.Call(op, name, unix.SYS_SECCOMP, Int(unix.SECCOMP_SET_MODE_FILTER), Int(flags), prog)
 }
 
 // Stream is a standard stream of the command that is to be opened again through the sandbox's own view, so that it
