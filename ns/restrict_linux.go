@@ -101,7 +101,9 @@ func (p *Program) Chdir(path string) {
 
 // Filter appends a seccomp filter, an array of struct sock_filter of 8 bytes each (seccomp(2)). no_new_privs comes
 // before it.
-func (p *Program) Filter(name string, program []byte) { p.filter("load the system call filter", name, program, 0) }
+func (p *Program) Filter(name string, program []byte) {
+	p.filter("load the system call filter", name, program, 0)
+}
 
 func (p *Program) filter(op, name string, program []byte, flags int) Slot {
 	code := p.Bytes(program)
