@@ -47,8 +47,11 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
-	if place.object >= 0 {
+	switch {
+	case place.object >= 0:
 		return failed(unix.EADDRINUSE)
+	case place.errno != unix.ENOENT:
+		return failed(place.errno)
 	}
 	why, denied, errno := c.mayCreate(place)
 	switch {

@@ -281,6 +281,24 @@ func tempFolder(t testing.TB) string {
 	return dir
 }
 
+// memoryFolder is tempFolder in memory where there is room, for tests with very many files.
+func memoryFolder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "srt-broker")
+	if err != nil {
+		return tempFolder(t)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // tree lists what is in a folder: path, type and mode, owner, size, what a link says.
 func tree(folder string) (lines []string) {
 	err := filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {

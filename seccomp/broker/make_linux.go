@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"syscall"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/ns"
@@ -10,7 +8,6 @@ import (
 
 // maker makes one name: mkdir, mknod, symlink.
 type maker struct {
-	path uint64 // index of the argument with the path, -1 for none
 	// add appends the call itself, which makes last in the directory parent.
 	add func(p *program, parent, last ns.Arg)
 	// umask says that the mode of what is made depends on the caller's umask.
@@ -65,6 +62,8 @@ func (c *call) makeAt(at place, m maker) outcome {
 		return failed(errno)
 	case denied && at.object >= 0:
 		return failed(unix.EEXIST) // as without a rule: nothing would be made
+	case denied && at.errno != unix.ENOENT:
+		return failed(at.errno)
 	case denied:
 		return c.refuse(unix.EROFS, c.named(at), why)
 	}
@@ -107,6 +106,13 @@ func (c *call) mkdir(dirfd int32, at uint64, mode uint32) outcome {
 
 // mknod performs mknod(2) and mknodat(2).
 func (c *call) mknod(dirfd int32, at uint64, mode uint32, dev uint32) outcome {
+	switch mode & unix.S_IFMT { // which the kernel looks at before anything else (may_mknod of fs/namei.c)
+	case unix.S_IFREG, unix.S_IFCHR, unix.S_IFBLK, unix.S_IFIFO, unix.S_IFSOCK, 0:
+	case unix.S_IFDIR:
+		return failed(unix.EPERM)
+	default:
+		return failed(unix.EINVAL)
+	}
 	path, errno := c.pathAt(at)
 	if errno != 0 {
 		return failed(errno)
@@ -133,6 +139,3 @@ func (c *call) symlink(target uint64, dirfd int32, at uint64) outcome {
 		p.Call("make the link", path, unix.SYS_SYMLINKAT, p.Str(text), parent, last)
 	}})
 }
-
-// gone tells errors that say that a name has vanished, or appeared, since it was looked at.
-func gone(errno syscall.Errno) bool { return errno == unix.ENOENT || errno == unix.EEXIST }

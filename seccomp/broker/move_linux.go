@@ -9,22 +9,32 @@ import (
 	"github.com/srt-sandbox/srt/ns"
 )
 
-// twoPaths are the arguments of a rename or link.
+// twoPaths are the arguments of a rename or link. What is wrong with the new path counts only after the old one was
+// found.
 type twoPaths struct {
 	fromDir, toDir int32
 	from, to       string
 	flags          uint32
+	start, end     origin
+	toErrno        syscall.Errno
 }
 
-// readTwo reads both paths, the old one first, as the kernel does.
-func (c *call) readTwo(fromDir int32, from uint64, toDir int32, to uint64, flags uint32) (twoPaths, syscall.Errno) {
-	t := twoPaths{fromDir: fromDir, toDir: toDir, flags: flags}
-	var errno syscall.Errno
+// readTwo reads both paths and opens where they start, the old one first, as the kernel does.
+func (c *call) readTwo(fromDir int32, from uint64, toDir int32, to uint64, flags uint32) (t twoPaths, errno syscall.Errno) {
+	t = twoPaths{fromDir: fromDir, toDir: toDir, flags: flags}
 	if t.from, errno = c.pathAt(from); errno != 0 {
 		return t, errno
 	}
-	t.to, errno = c.pathAt(to)
+	if t.to, t.toErrno = c.pathAt(to); t.toErrno == 0 && t.to == "" {
+		t.toErrno = unix.ENOENT
+	}
 	c.text = t.to
+	if t.from == "" && flags&unix.AT_EMPTY_PATH == 0 {
+		return t, unix.ENOENT
+	}
+	if t.start, errno = c.originOf(fromDir, t.from); errno == 0 && t.toErrno == 0 {
+		t.end, t.toErrno = c.originOf(toDir, t.to)
+	}
 	return t, errno
 }
 
@@ -33,42 +43,37 @@ const renameFlags = unix.RENAME_NOREPLACE | unix.RENAME_EXCHANGE | unix.RENAME_W
 
 // rename performs rename(2), renameat(2) and renameat2(2).
 func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags uint32) outcome {
-	t, errno := c.readTwo(fromDir, from, toDir, to, flags)
-	switch {
-	case errno != 0:
-		return failed(errno)
-	case flags&^renameFlags != 0, flags&unix.RENAME_EXCHANGE != 0 && flags != unix.RENAME_EXCHANGE:
+	if flags&^renameFlags != 0 || flags&unix.RENAME_EXCHANGE != 0 && flags != unix.RENAME_EXCHANGE {
 		return failed(unix.EINVAL)
-	case t.from == "" || t.to == "":
-		return failed(unix.ENOENT)
 	}
+	t, errno := c.readTwo(fromDir, from, toDir, to, 0)
+	if errno != 0 {
+		return failed(errno)
+	}
+	t.flags = flags
 	judge := c.s.config.Judge
 	if judge.Moves() || judge.Reads() {
 		c.s.moving.Lock()
 		defer c.s.moving.Unlock()
 	}
-	start, end, errno := c.origins(t)
-	if errno != 0 {
-		return failed(errno)
-	}
-	if !c.rooted() && !judge.Reads() && flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
-		if out, slow := c.renameFast(t, start, end); !slow {
+	if t.toErrno == 0 && !c.rooted() && !judge.Reads() && flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
+		if out, slow := c.renameFast(t); !slow {
 			return out
 		}
 	}
-	old, errno := c.locate(start, t.from, 0)
+	old, errno := c.locate(t.start, t.from, 0)
+	if errno == 0 {
+		errno = t.toErrno
+	}
 	if errno != 0 {
 		return failed(errno)
 	}
-	target, errno := c.locate(end, t.to, 0)
+	target, errno := c.locate(t.end, t.to, 0)
 	if errno != 0 {
 		return failed(errno)
 	}
-	if old.object < 0 || target.object < 0 && flags&unix.RENAME_EXCHANGE != 0 {
-		return failed(unix.ENOENT)
-	}
-	if target.object >= 0 && flags&unix.RENAME_NOREPLACE != 0 {
-		return failed(unix.EEXIST)
+	if errno := c.renameFails(old, target, flags); errno != 0 {
+		return failed(errno)
 	}
 	if out, denied := c.judgeRename(old, target, flags); denied {
 		return out
@@ -76,29 +81,41 @@ func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags 
 	return c.renameAt(old, target, flags)
 }
 
-// origins opens where both paths start.
-func (c *call) origins(t twoPaths) (from, to origin, errno syscall.Errno) {
-	if from, errno = c.originOf(t.fromDir, t.from); errno != 0 {
-		return from, to, errno
+// renameFails is the error of a rename that cannot succeed, whatever the judge says, in the kernel's order (do_renameat2 of
+// fs/namei.c).
+func (c *call) renameFails(old, target place, flags uint32) syscall.Errno {
+	from, errno := c.look(old.dir)
+	if errno != 0 {
+		return errno
 	}
-	to, errno = c.originOf(t.toDir, t.to)
-	return from, to, errno
+	to, errno := c.look(target.dir)
+	switch {
+	case errno != 0:
+		return errno
+	case from.Mnt_id != to.Mnt_id:
+		return unix.EXDEV
+	case !isName(old.last):
+		return unix.EBUSY
+	case !isName(target.last) && flags&unix.RENAME_NOREPLACE != 0:
+		return unix.EEXIST
+	case !isName(target.last):
+		return unix.EBUSY
+	case old.object < 0:
+		return old.errno
+	case target.object < 0 && target.errno != unix.ENOENT:
+		return target.errno
+	case target.object >= 0 && flags&unix.RENAME_NOREPLACE != 0:
+		return unix.EEXIST
+	case target.object < 0 && flags&unix.RENAME_EXCHANGE != 0:
+		return unix.ENOENT
+	}
+	return 0
 }
 
 // suspectPath is suspect for the last component of a path.
 func (c *call) suspectPath(path string) bool {
 	_, last := splitPath(path)
 	return c.suspect(last)
-}
-
-// parents appends the opening of the directories of both paths. after is the number of the first step behind that.
-func (p *program) parents(t twoPaths, start, end origin) (from, fromLast, to, toLast ns.Arg, after int) {
-	fromDir, old := splitPath(t.from)
-	toDir, target := splitPath(t.to)
-	fromAt, toAt := p.from(start), p.from(end)
-	from, _ = p.parent(fromAt, fromDir, 0)
-	to, _ = p.parent(toAt, toDir, 0)
-	return from, p.Str(lastOrDot(old)), to, p.Str(lastOrDot(target)), p.Len()
 }
 
 // lastOrDot is a last component for the kernel, "." for the directory itself.
@@ -111,19 +128,24 @@ func lastOrDot(last string) string {
 
 // renameFast renames to a name that is suspect to no rule. Where the moving of directories is judged, it is for regular
 // files alone.
-func (c *call) renameFast(t twoPaths, start, end origin) (out outcome, slow bool) {
+func (c *call) renameFast(t twoPaths) (out outcome, slow bool) {
 	p, errno := c.program(false)
 	if errno != 0 {
 		return failed(errno), false
 	}
-	from, old, to, target, after := p.parents(t, start, end)
+	fromDir, old := splitPath(t.from)
+	toDir, target := splitPath(t.to)
+	fromAt, toAt := p.from(t.start), p.from(t.end)
+	from, _ := p.parent(fromAt, fromDir, 0)
+	to, _ := p.parent(toAt, toDir, 0)
+	oldName := p.Str(lastOrDot(old))
 	if c.s.config.Judge.Moves() {
 		at, _ := p.Buffer(statxSize)
-		p.Call("look at", t.from, unix.SYS_STATX, from, old, ns.Int(unix.AT_SYMLINK_NOFOLLOW), ns.Int(unix.STATX_TYPE), at)
+		p.Call("look at", t.from, unix.SYS_STATX, from, oldName, ns.Int(unix.AT_SYMLINK_NOFOLLOW), ns.Int(unix.STATX_TYPE), at)
 		p.Expect("find", "a regular file", at, statxGID, unix.S_IFMT<<32, unix.S_IFREG<<32, unix.ELOOP)
-		after = p.Len()
 	}
-	p.Call("rename", t.from, unix.SYS_RENAMEAT2, from, old, to, target, ns.Int(t.flags))
+	after := p.Len()
+	p.Call("rename", t.from, unix.SYS_RENAMEAT2, from, oldName, to, p.Str(lastOrDot(target)), ns.Int(t.flags))
 	p.finish()
 	r, errno := p.do()
 	switch {
@@ -205,51 +227,65 @@ func (c *call) link(fromDir int32, from uint64, toDir int32, to uint64, flags ui
 		return failed(unix.EINVAL)
 	}
 	t, errno := c.readTwo(fromDir, from, toDir, to, flags)
-	switch {
-	case errno != 0:
+	if errno != 0 {
 		return failed(errno)
-	case t.from == "" && flags&unix.AT_EMPTY_PATH == 0, t.to == "":
-		return failed(unix.ENOENT)
 	}
-	if c.s.config.Judge.Reads() {
+	reads := c.s.config.Judge.Reads()
+	if reads {
 		c.s.moving.Lock() // what is linked must not be moved to where it may not leave from
 		defer c.s.moving.Unlock()
 	}
-	start, end, errno := c.origins(t)
+	if t.toErrno == 0 && t.from != "" && flags&unix.AT_SYMLINK_FOLLOW == 0 && !c.rooted() && !reads && !c.suspectPath(t.to) {
+		if out, slow := c.linkFast(t); !slow {
+			return out
+		}
+	}
+	return c.linkSlow(t)
+}
+
+// linkFast gives an object a further name that is suspect to no rule.
+func (c *call) linkFast(t twoPaths) (out outcome, slow bool) {
+	p, errno := c.program(false)
 	if errno != 0 {
-		return failed(errno)
+		return failed(errno), false
 	}
-	if t.from != "" && flags&unix.AT_SYMLINK_FOLLOW == 0 && !c.rooted() && !c.s.config.Judge.Reads() && !c.suspectPath(t.to) {
-		p, errno := c.program(false)
-		if errno != 0 {
-			return failed(errno)
-		}
-		from, old, to, target, after := p.parents(t, start, end)
-		p.Call("link", t.from, unix.SYS_LINKAT, from, old, to, target, zero)
-		p.finish()
-		r, errno := p.do()
-		if errno != 0 {
-			return failed(errno)
-		}
-		if r.Failed < 0 || r.Failed >= after || !mayBeCallers(r.Errno) {
-			return c.made(&r)
-		}
+	fromDir, old := splitPath(t.from)
+	toDir, target := splitPath(t.to)
+	fromAt, toAt := p.from(t.start), p.from(t.end)
+	from, _ := p.parent(fromAt, fromDir, 0)
+	oldName := p.Str(lastOrDot(old))
+	p.Call("look at", t.from, unix.SYS_OPENAT, from, oldName, lookFlags, zero) // it is found before the new directory is
+	to, _ := p.parent(toAt, toDir, 0)
+	after := p.Len()
+	p.Call("link", t.from, unix.SYS_LINKAT, from, oldName, to, p.Str(lastOrDot(target)), zero)
+	p.finish()
+	r, errno := p.do()
+	switch {
+	case errno != 0:
+		return failed(errno), false
+	case r.Failed >= 0 && r.Failed < after && mayBeCallers(r.Errno):
+		return out, true
 	}
-	return c.linkSlow(t, start, end)
+	return c.made(&r), false
 }
 
 // linkSlow finds the object, judges where it is and where it gets a name, and links that very object where it can.
-func (c *call) linkSlow(t twoPaths, start, end origin) outcome {
-	old, errno := c.linked(t, start)
+func (c *call) linkSlow(t twoPaths) outcome {
+	old, errno := c.linked(t, t.start)
+	if errno == 0 {
+		errno = t.toErrno
+	}
 	if errno != 0 {
 		return failed(errno)
 	}
-	target, errno := c.locate(end, t.to, 0)
-	if errno != 0 {
+	target, errno := c.locate(t.end, t.to, 0)
+	switch {
+	case errno != 0:
 		return failed(errno)
-	}
-	if target.object >= 0 {
+	case target.object >= 0:
 		return failed(unix.EEXIST)
+	case target.errno != unix.ENOENT:
+		return failed(target.errno)
 	}
 	why, denied, errno := c.mayCreate(target)
 	switch {
@@ -295,7 +331,7 @@ func (c *call) linked(t twoPaths, o origin) (int, syscall.Errno) {
 		case errno != 0:
 			return -1, errno
 		case at.object < 0:
-			return -1, unix.ENOENT
+			return -1, at.errno
 		}
 		i, errno := c.look(at.object)
 		if errno != 0 {

@@ -238,7 +238,7 @@ func (c *call) openTemporary(o origin, path string, how openHow) (out outcome, s
 	if errno != 0 {
 		return failed(errno), false
 	}
-	return c.made(&r), false
+	return c.made(&r), mayBeCallers(r.Errno)
 }
 
 // openExisting opens a regular file or directory. With read rules it is opened first and judged by where it is then; the

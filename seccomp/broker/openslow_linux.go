@@ -23,8 +23,8 @@ func (c *call) openSlow(o *origin, path *string, how openHow) (out outcome, agai
 	switch {
 	case how.creates() && slash:
 		return failed(unix.EISDIR), false
-	case at.object < 0 && !how.creates():
-		return failed(unix.ENOENT), false
+	case at.object < 0 && (at.errno != unix.ENOENT || !how.creates()):
+		return failed(at.errno), false
 	case at.object < 0:
 		return c.createAt(at, how)
 	case how.creates() && how.flags&unix.O_EXCL != 0:
@@ -102,12 +102,9 @@ func (c *call) followLast(o *origin, path *string, at place, link *info, resolve
 	if c.s.sysctl.read().linksProtected && !mayFollow(&dir, link, c.fsuid()) {
 		return unix.EACCES
 	}
-	text, err := readLink(at.object, "")
-	if err != nil {
-		return c.broken(fmt.Errorf("read a symbolic link: %w", err))
-	}
-	if text == "" {
-		return unix.ENOENT
+	text, errno := c.linkText(at)
+	if errno != 0 {
+		return errno
 	}
 	if strings.HasSuffix(at.last, "/") {
 		text += "/"
@@ -130,6 +127,21 @@ func (c *call) followLast(o *origin, path *string, at place, link *info, resolve
 	return 0
 }
 
+// linkText is what the symbolic link at a place says to the caller.
+func (c *call) linkText(at place) (string, syscall.Errno) {
+	if text, ok := c.selfLink(at.dir, nameOf(at.last)); ok {
+		return text, 0
+	}
+	text, err := readLink(at.object, "")
+	switch {
+	case err != nil:
+		return "", c.broken(fmt.Errorf("read a symbolic link: %w", err))
+	case text == "":
+		return "", unix.ENOENT
+	}
+	return text, 0
+}
+
 // openObject opens what was found at a place, with the hand's rights.
 func (c *call) openObject(at place, i *info, how openHow) outcome {
 	switch {
@@ -144,16 +156,14 @@ func (c *call) openObject(at place, i *info, how openHow) outcome {
 	if i.kind() == unix.S_IFCHR && i.Rdev_major == ttyMajor && i.Rdev_minor == 0 {
 		return c.openTerminal(at.object, how)
 	}
-	r, errno := c.reopen(at.object, how, mayWait(i, how))
-	switch {
-	case errno != 0:
-		return failed(errno)
-	case r.Failed < 0:
-		return outcome{sent: true}
-	case r.Errno == unix.EACCES && i.kind() == unix.S_IFREG && how.flags&unix.O_ACCMODE == unix.O_RDONLY:
+	if mayWait(i, how) {
+		return c.reopenWatched(at.object, how)
+	}
+	out := c.reopen(at.object, how)
+	if out.errno == unix.EACCES && i.kind() == unix.S_IFREG && how.flags&unix.O_ACCMODE == unix.O_RDONLY {
 		return c.openOwnProc(at, how)
 	}
-	return failed(r.Errno)
+	return out
 }
 
 // mayWait tells whether opening the object can wait for somebody else (fifo(7), tty drivers).
@@ -194,18 +204,44 @@ func (c *call) judgeObject(at place, i *info, how openHow) (out outcome, denied 
 	return out, false
 }
 
-// reopen opens an object in the hand and gives it to the caller. With watch the caller's signals can end it.
-func (c *call) reopen(object int, how openHow, watch bool) (ns.HandResult, syscall.Errno) {
+// reopen opens an object in the hand and gives it to the caller. O_TMPFILE makes a file in it.
+func (c *call) reopen(object int, how openHow) outcome {
+	p, errno := c.program(how.flags&flagTmpfile != 0)
+	if errno != 0 {
+		return failed(errno)
+	}
+	name := p.Name(p.hand.PassFD(object))
+	fd := p.Call("open", c.text, unix.SYS_OPENAT, ns.Int(ns.HandFDs), name, ns.Int(reopenFlags(how)), ns.Int(how.mode))
+	p.finishFD(fd, how.cloexec(), nil)
+	r, errno := p.do()
+	if errno != 0 {
+		return failed(errno)
+	}
+	return c.made(&r)
+}
+
+// reopenWatched is reopen for an opening that may wait, which the caller's signals can end. The hand then does not answer
+// the caller itself: killed in the middle of that, it would leave the caller with a descriptor that is not there
+// (notify.Listener.AddFD).
+func (c *call) reopenWatched(object int, how openHow) outcome {
 	p, errno := c.program(false)
 	if errno != 0 {
-		return ns.HandResult{}, errno
+		return failed(errno)
 	}
 	fd := p.ReopenFD("open", c.text, p.hand.PassFD(object), reopenFlags(how))
-	p.finishFD(fd, how.cloexec(), nil)
-	if watch {
-		return p.doWatched()
+	p.SendFiles(0, c.text, fd)
+	r, errno := p.doWatched()
+	if errno != 0 {
+		return failed(errno)
 	}
-	return p.do()
+	fds := c.own(&r, 1)
+	if r.Failed >= 0 {
+		return failed(r.Errno)
+	}
+	if errno := c.whole(fds[0]); errno != 0 {
+		return failed(errno)
+	}
+	return c.give(fds[0], how)
 }
 
 // ownProcFiles are files about a process that only that process itself, or a tracer, may read (proc_pid(5)).

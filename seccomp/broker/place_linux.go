@@ -14,10 +14,11 @@ import (
 
 // place is a name in a directory that has been found, whether or not there is something of that name.
 type place struct {
-	dir    int    // descriptor of the directory, O_PATH
-	last   string // the name, with the slashes behind it
-	object int    // descriptor of what is there, O_PATH, links not followed; -1 if nothing is
-	magic  bool   // object is what a magic link of the caller led to (proc_pid_fd(5)): it has no name here
+	dir    int           // descriptor of the directory, O_PATH
+	last   string        // the name, with the slashes behind it
+	object int           // descriptor of what is there, O_PATH, links not followed; -1 if it cannot be opened
+	errno  syscall.Errno // why it cannot be opened: ENOENT if nothing is there
+	magic  bool          // object is what a magic link of the caller led to (proc_pid_fd(5)): it has no name here
 }
 
 // locate finds the directory of a path's last component, and what is there. Links on the way are followed by the kernel
@@ -52,9 +53,9 @@ func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Err
 	switch {
 	case r.Failed < 0:
 		return place{dir: fds[0], last: last, object: fds[1]}, c.whole(fds[0], fds[1])
-	case fds[0] >= 0 && r.Errno == unix.ENOENT:
-		return place{dir: fds[0], last: last, object: -1}, 0
-	case fds[0] < 0 && mayBeCallers(r.Errno):
+	case fds[0] >= 0:
+		return place{dir: fds[0], last: last, object: -1, errno: r.Errno}, 0
+	case mayBeCallers(r.Errno):
 		return c.walk(o, path, resolve)
 	}
 	return place{}, r.Errno

@@ -76,11 +76,7 @@ func (c *call) openPTS(number uint64, how openHow) outcome {
 		return failed(unix.ENXIO)
 	}
 	how.flags |= unix.O_NOCTTY
-	r, errno := c.reopen(fd, how, true)
-	if errno != 0 {
-		return failed(errno)
-	}
-	return c.made(&r)
+	return c.reopenWatched(fd, how)
 }
 
 // terminalOf reads the device number of a process's controlling terminal, 0 for none (proc_pid_stat(5)). dir is its

@@ -39,15 +39,16 @@ func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno
 	for {
 		name, rest := nextComponent(path)
 		final := rest == ""
-		if target, ok := c.selfLink(cur, name); ok {
-			if path = target + strings.TrimPrefix(strings.TrimLeft(path, "/"), name); c.tooManyLinks() {
+		if target, ok := c.selfLink(cur, name); ok && !final {
+			if c.tooManyLinks() {
 				return place{}, unix.ELOOP
 			}
+			path = target + "/" + rest
 			continue
 		}
 		object, errno := c.step(cur, name)
-		if final && errno == unix.ENOENT {
-			return place{dir: cur, last: lastOf(path, name), object: -1}, 0
+		if final && errno != 0 {
+			return place{dir: cur, last: lastOf(path, name), object: -1, errno: errno}, 0
 		}
 		if errno != 0 {
 			return place{}, errno
