@@ -316,6 +316,7 @@ func tree(folder string) (lines []string) {
 		switch st.Mode & unix.S_IFMT {
 		case unix.S_IFLNK:
 			text, _ = os.Readlink(path)
+			size = 0 // that of text, with the folder's random name in it
 		case unix.S_IFDIR:
 			size = 0
 		}

@@ -339,15 +339,16 @@ func (c *call) linked(t twoPaths, o origin) (int, syscall.Errno) {
 		}
 		slash := strings.HasSuffix(at.last, "/")
 		switch {
-		case i.kind() == unix.S_IFLNK && !at.magic && (t.flags&unix.AT_SYMLINK_FOLLOW != 0 || slash):
-			if errno := c.followLast(&o, &path, at, &i, 0); errno != 0 {
+		case i.kind() == unix.S_IFLNK && (t.flags&unix.AT_SYMLINK_FOLLOW != 0 || slash):
+			if errno := c.followLast(&o, &path, &at, &i, 0); errno != 0 {
 				return -1, errno
+			}
+			if at.magic {
+				return at.object, 0
 			}
 			continue
 		case slash && i.kind() != unix.S_IFDIR:
 			return -1, unix.ENOTDIR
-		case at.magic && t.flags&unix.AT_SYMLINK_FOLLOW == 0:
-			return -1, unix.EXDEV // the link itself, in /proc
 		}
 		return at.object, 0
 	}

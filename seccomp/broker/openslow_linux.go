@@ -34,12 +34,16 @@ func (c *call) openSlow(o *origin, path *string, how openHow) (out outcome, agai
 	if errno != 0 {
 		return failed(errno), false
 	}
-	if i.kind() == unix.S_IFLNK && !at.magic {
+	if i.kind() == unix.S_IFLNK {
 		if how.flags&unix.O_NOFOLLOW != 0 && !slash {
 			return failed(unix.ELOOP), false
 		}
-		errno := c.followLast(o, path, at, &i, how.resolve)
-		return failed(errno), errno == 0
+		if errno := c.followLast(o, path, &at, &i, how.resolve); errno != 0 || !at.magic {
+			return failed(errno), errno == 0
+		}
+		if i, errno = c.look(at.object); errno != 0 {
+			return failed(errno), false
+		}
 	}
 	if slash && i.kind() != unix.S_IFDIR {
 		return failed(unix.ENOTDIR), false
@@ -83,18 +87,13 @@ func (c *call) createAt(at place, how openHow) (out outcome, again bool) {
 	return c.made(&r), false
 }
 
-// followLast replaces o and path by what the symbolic link at a place says.
-func (c *call) followLast(o *origin, path *string, at place, link *info, resolve uint64) syscall.Errno {
-	if resolve&unix.RESOLVE_NO_SYMLINKS != 0 || c.tooManyLinks() {
+// followLast follows the symbolic link at a place: o and path become what it says, or at.object becomes what it leads to
+// and at.magic true.
+func (c *call) followLast(o *origin, path *string, at *place, link *info, resolve uint64) syscall.Errno {
+	if resolve&unix.RESOLVE_NO_SYMLINKS != 0 {
 		return unix.ELOOP
 	}
-	fs, errno := c.fileSystem(at.object)
-	if errno != 0 {
-		return errno
-	}
-	if fs.Flags&stNoSymfollow != 0 {
-		return unix.ELOOP
-	}
+	c.noMagic = resolve != 0 // every bound implies it
 	dir, errno := c.look(at.dir)
 	if errno != 0 {
 		return errno
@@ -102,18 +101,22 @@ func (c *call) followLast(o *origin, path *string, at place, link *info, resolve
 	if c.s.sysctl.read().linksProtected && !mayFollow(&dir, link, c.fsuid()) {
 		return unix.EACCES
 	}
-	text, errno := c.linkText(at)
-	if errno != 0 {
+	object, text, errno := c.readPlace(*at)
+	switch {
+	case errno != 0:
 		return errno
+	case text == "":
+		at.object, at.magic = object, true
+		return 0
 	}
 	if strings.HasSuffix(at.last, "/") {
 		text += "/"
 	}
 	switch {
-	case resolve != 0 && text[0] != '/':
+	case resolve&^unix.RESOLVE_NO_MAGICLINKS != 0 && text[0] != '/':
 		before, _ := splitPath(*path) // a resolution within bounds always begins where the caller's does
 		*path = before + text
-	case resolve != 0:
+	case resolve&^unix.RESOLVE_NO_MAGICLINKS != 0:
 		*path = text
 	case text[0] == '/':
 		*o, _ = c.rootOf()
@@ -125,21 +128,6 @@ func (c *call) followLast(o *origin, path *string, at place, link *info, resolve
 		return unix.ENAMETOOLONG
 	}
 	return 0
-}
-
-// linkText is what the symbolic link at a place says to the caller.
-func (c *call) linkText(at place) (string, syscall.Errno) {
-	if text, ok := c.selfLink(at.dir, nameOf(at.last)); ok {
-		return text, 0
-	}
-	text, err := readLink(at.object, "")
-	switch {
-	case err != nil:
-		return "", c.broken(fmt.Errorf("read a symbolic link: %w", err))
-	case text == "":
-		return "", unix.ENOENT
-	}
-	return text, 0
 }
 
 // openObject opens what was found at a place, with the hand's rights.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/ns"
 )
 
 // place is a name in a directory that has been found, whether or not there is something of that name.
@@ -18,7 +19,7 @@ type place struct {
 	last   string        // the name, with the slashes behind it
 	object int           // descriptor of what is there, O_PATH, links not followed; -1 if it cannot be opened
 	errno  syscall.Errno // why it cannot be opened: ENOENT if nothing is there
-	magic  bool          // object is what a magic link of the caller led to (proc_pid_fd(5)): it has no name here
+	magic  bool          // object is what a magic link led to (proc_pid_fd(5)): it has no name here
 }
 
 // locate finds the directory of a path's last component, and what is there. Links on the way are followed by the kernel
@@ -42,7 +43,13 @@ func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Err
 	parent := p.openat2("the directory", at, dir, openHow{flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
 	p.SendFiles(0, "the directory", parent)
-	object := p.Call("open", "the object", unix.SYS_OPENAT, parent.Arg(), p.Str(nameOrDot(last)), lookFlags, zero)
+	look := openHow{flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, resolve: resolve | unix.RESOLVE_NO_MAGICLINKS}
+	var object ns.Slot
+	if isName(last) {
+		object = p.openat2("the object", parent.Arg(), nameOf(last), look)
+	} else {
+		object = p.openat2("the object", at, path, look) // by the whole path, of which a resolution may allow more
+	}
 	p.SendFiles(1, "the object", object)
 	p.OnlyIf(object)
 	r, errno := p.do()
@@ -55,18 +62,10 @@ func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Err
 		return place{dir: fds[0], last: last, object: fds[1]}, c.whole(fds[0], fds[1])
 	case fds[0] >= 0:
 		return place{dir: fds[0], last: last, object: -1, errno: r.Errno}, 0
-	case mayBeCallers(r.Errno):
+	case mayBeCallers(r.Errno) && resolve&^unix.RESOLVE_NO_MAGICLINKS == 0:
 		return c.walk(o, path, resolve)
 	}
 	return place{}, r.Errno
-}
-
-// nameOrDot is a last component without slashes behind it.
-func nameOrDot(last string) string {
-	if n := nameOf(last); n != "" {
-		return n
-	}
-	return "."
 }
 
 // mayBeCallers tells whether a path that fails so in a hand may lead somewhere for its caller: /proc/self is not there for

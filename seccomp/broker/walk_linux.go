@@ -29,9 +29,10 @@ const procRootIno = 1
 
 // walk finds what locate does, without the kernel's help for the whole path.
 func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno) {
-	if resolve != 0 {
-		return place{}, unix.ENOENT // such a resolution never leaves what it may, and follows no link to the caller
+	if resolve&^unix.RESOLVE_NO_MAGICLINKS != 0 {
+		return place{}, unix.EACCES // it stays within bounds that a walk does not know
 	}
+	c.noMagic = resolve != 0
 	cur, errno := c.start(o, path)
 	if errno != 0 {
 		return place{}, errno
@@ -53,12 +54,13 @@ func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno
 		if errno != 0 {
 			return place{}, errno
 		}
-		next, target, magic, errno := c.follow(cur, name, object, final)
+		if final {
+			return place{dir: cur, last: lastOf(path, name), object: object}, 0
+		}
+		next, target, errno := c.follow(cur, name, object)
 		switch {
 		case errno != 0:
 			return place{}, errno
-		case final:
-			return place{dir: cur, last: lastOf(path, name), object: next, magic: magic}, 0
 		case target == "":
 			cur, path = next, rest
 			continue
@@ -120,48 +122,58 @@ func (c *call) step(cur int, name string) (int, syscall.Errno) {
 }
 
 // follow decides how the walk goes on from an object that was opened without following: next is where it is now, or, for
-// a symbolic link, target what is to be walked from the directory it lies in. The final component is only followed if it
-// is a link that means the caller.
-func (c *call) follow(cur int, name string, object int, final bool) (next int, target string, magic bool, errno syscall.Errno) {
+// a symbolic link, target what is to be walked from the directory it lies in.
+func (c *call) follow(cur int, name string, object int) (next int, target string, errno syscall.Errno) {
 	i, errno := c.look(object)
 	if errno != 0 {
-		return -1, "", false, errno
+		return -1, "", errno
 	}
-	if i.kind() != unix.S_IFLNK {
-		if !final && i.kind() != unix.S_IFDIR {
-			return -1, "", false, unix.ENOTDIR
+	if i.kind() == unix.S_IFLNK {
+		at := place{dir: cur, last: name, object: object}
+		if next, target, errno = c.readPlace(at); errno != 0 || target != "" {
+			return next, target, errno
 		}
-		return object, "", false, 0
+		if i, errno = c.look(next); errno != 0 {
+			return -1, "", errno
+		}
+		object = next
 	}
-	fs, errno := c.fileSystem(object)
-	if errno != 0 {
-		return -1, "", false, errno
+	if i.kind() != unix.S_IFDIR {
+		return -1, "", unix.ENOTDIR
 	}
-	inProc := fs.Type == unix.PROC_SUPER_MAGIC && !c.isProcRoot(cur)
+	return object, "", 0
+}
+
+// readPlace reads the symbolic link at a place: what it says, or, for a magic link, the object that it leads to. It counts
+// as followed.
+func (c *call) readPlace(at place) (object int, text string, errno syscall.Errno) {
+	if c.tooManyLinks() {
+		return -1, "", unix.ELOOP
+	}
+	if text, ok := c.selfLink(at.dir, nameOf(at.last)); ok {
+		return -1, text, 0
+	}
+	fs, errno := c.fileSystem(at.object)
 	switch {
-	case final && !inProc:
-		return object, "", false, 0
-	case c.tooManyLinks():
-		return -1, "", false, unix.ELOOP
-	case inProc:
-		fd, errno := c.magicLink(cur, name)
-		if errno == 0 && !final {
-			if i, errno = c.look(fd); errno == 0 && i.kind() != unix.S_IFDIR {
-				errno = unix.ENOTDIR
-			}
-		}
-		return fd, "", true, errno
+	case errno != 0:
+		return -1, "", errno
 	case fs.Flags&stNoSymfollow != 0:
-		return -1, "", false, unix.ELOOP
+		return -1, "", unix.ELOOP
+	case fs.Type == unix.PROC_SUPER_MAGIC && !c.isProcRoot(at.dir):
+		if c.noMagic {
+			return -1, "", unix.ELOOP
+		}
+		object, errno := c.magicLink(at.dir, nameOf(at.last))
+		return object, "", errno
 	}
-	target, err := readLink(object, "")
-	if err != nil {
-		return -1, "", false, c.broken(fmt.Errorf("read a symbolic link: %w", err))
+	text, err := readLink(at.object, "")
+	switch {
+	case err != nil:
+		return -1, "", c.broken(fmt.Errorf("read a symbolic link: %w", err))
+	case text == "":
+		return -1, "", unix.ENOENT
 	}
-	if target == "" {
-		return -1, "", false, unix.ENOENT
-	}
-	return -1, target, false, 0
+	return -1, text, 0
 }
 
 // stNoSymfollow is ST_NOSYMFOLLOW of statfs(2): a mount on which no link is followed.

@@ -114,13 +114,14 @@ type call struct {
 	name string // of the system call, for reports
 	text string // a path of it, for reports
 
-	thread *thread // nil until needed
-	status status
-	known  bool  // status has been read
-	root   int   // descriptor of its own root directory, -1 if it has the sandbox's
-	files  []int // closed at the end
-	links  int   // symbolic links that were followed
-	failed bool  // a failure has been reported
+	thread  *thread // nil until needed
+	status  status
+	known   bool  // status has been read
+	root    int   // descriptor of its own root directory, -1 if it has the sandbox's
+	files   []int // closed at the end
+	links   int   // symbolic links that were followed
+	noMagic bool  // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
+	failed  bool  // a failure has been reported
 }
 
 // perform judges and performs the call.
