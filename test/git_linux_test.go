@@ -30,7 +30,7 @@ func (b *box) repository(dir string) {
 	b.host("git", "-C", dir, "commit", "-q", "-m", "one").ok()
 }
 
-func TestFS_case20_GitInitInAnEmptyDirectory(t *testing.T) {
+func TestFS_case20_FS37_53_GitInitInAnEmptyDirectory(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.withGit()
 		r := b.sh(cfg{aw: list{"."}}, "git init -q && git add -A && git status --short")
@@ -42,7 +42,7 @@ func TestFS_case20_GitInitInAnEmptyDirectory(t *testing.T) {
 	})
 }
 
-func TestFS_case21_Repository(t *testing.T) {
+func TestFS_case21_FS35_39_Repository(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository(".")
 		hook := b.abs(".git/hooks/pre-commit.sample")
@@ -68,7 +68,7 @@ func TestFS_case21_Repository(t *testing.T) {
 	})
 }
 
-func TestFS_case22_Worktree(t *testing.T) {
+func TestFS_case22_FS37_Worktree(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository("../main")
 		b.must(os.Remove(b.work))
@@ -90,7 +90,7 @@ func (b *box) host2(dir string, args ...string) result {
 	return b.finish(cmd)
 }
 
-func TestFS_case23_DepthOfTheSearch(t *testing.T) {
+func TestFS_case23_FS38_DepthOfTheSearch(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		for _, f := range []string{"a/b/.bashrc", "a/.idea/x", "UP/.BashRC", "a/b/c/.bashrc"} {
 			b.file(f, "old")
@@ -121,7 +121,7 @@ func TestFS_35_MandatoryNames(t *testing.T) {
 	})
 }
 
-func TestFS_case24_NestedRepository(t *testing.T) {
+func TestFS_case24_FS39_41_NestedRepository(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository("sub/nested")
 		c := cfg{aw: list{"."}, top: object{"mandatoryDenySearchDepth": 4}} // FS-38: two directories above it
@@ -133,7 +133,7 @@ func TestFS_case24_NestedRepository(t *testing.T) {
 	})
 }
 
-func TestFS_case25_MandatoryNameThatIsALink(t *testing.T) {
+func TestFS_case25_FS42_MandatoryNameThatIsALink(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("vs/x", "old")
 		b.link("vs", ".vscode")
@@ -145,7 +145,7 @@ func TestFS_case25_MandatoryNameThatIsALink(t *testing.T) {
 	})
 }
 
-func TestFS_case26_DeniedLink(t *testing.T) {
+func TestFS_case26_FS7_42_DeniedLink(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("s/env", "secret")
 		b.link("s/env", ".env")

@@ -115,7 +115,7 @@ func hostTrace(t *testing.T) trace {
 
 // ofTests tells whether a name in a directory for temporary files is of a test binary.
 func ofTests(name string) bool {
-	for _, prefix := range []string{"srt-test-", "srt-script-", "srt-escape-"} {
+	for _, prefix := range []string{"srt-test-", "srt-script-", "srt-escape-", "srt-diff", "srt-stage", "Test", "go-build"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -106,7 +106,7 @@ func TestCLI_15_StatusAfterASignal(t *testing.T) {
 	})
 }
 
-func TestFS_case29_KilledSrtLeavesNoFile(t *testing.T) {
+func TestFS_case29_FS52_54_KilledSrtLeavesNoFile(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.repository(".")
 		b.file(".bashrc", "")
@@ -129,7 +129,7 @@ func TestFS_case29_KilledSrtLeavesNoFile(t *testing.T) {
 	})
 }
 
-func TestFS_case30_NeighbourKeepsItsDenies(t *testing.T) {
+func TestFS_case30_FS54_NeighbourKeepsItsDenies(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file(".bashrc", "old")
 		b.file("sec/k", "secret")

@@ -46,7 +46,7 @@ func TestCLI_10_ClosedStreams(t *testing.T) {
 	})
 }
 
-func TestFS_case31_StdinFileGivesNoMoreThanReading(t *testing.T) {
+func TestFS_case31_FS46_StdinFileGivesNoMoreThanReading(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("../v", "line 1\nline 2\n")
 		b.must(os.Chmod(b.home+"/v", 0o600))
@@ -68,7 +68,7 @@ func TestFS_case31_StdinFileGivesNoMoreThanReading(t *testing.T) {
 	})
 }
 
-func TestFS_case31_StdinDirectoryLeadsNowhere(t *testing.T) {
+func TestFS_case31_FS46_StdinDirectoryLeadsNowhere(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.mkdir("../d", 0o755)
 		b.mkdir("in", 0o755)

@@ -10,26 +10,50 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEscape_010_AbsentAtStart: CVE-2026-25725. A deny of something that is not there yet stops the start where the
-// command could create it.
+// TestEscape_010_AbsentAtStart: CVE-2026-25725. A deny of something that is not there yet holds against every way to make
+// it (FS-30), and nothing stands in for it on the host (FS-33, FS-53). broker_linux_test.go attacks this further.
 func TestEscape_010_AbsentAtStart(t *testing.T) {
 	for name, s := range map[string]settings{
 		"write deny": {AllowWrite: []string{"."}, DenyWrite: []string{"later"}},
-		"deeper":     {AllowWrite: []string{"."}, DenyWrite: []string{"a/b/later"}},
-		"read deny":  {AllowWrite: []string{"."}, DenyRead: []string{"later"}},
+		"deeper":     {AllowWrite: []string{"."}, DenyWrite: []string{"later/b/c"}},
 		"dangling":   {AllowWrite: []string{"."}, DenyWrite: []string{"dangling"}},
+		"mandatory":  {AllowWrite: []string{"."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, w *world) {
-				w.link("nowhere", "work/dangling")
+				w.link("later", "work/dangling")
+				w.write("work/ready/b/c", "pwned\n")
 				w.settings = s
-				w.refused("does not exist")
-				if w.read("out/victim") != "untouched\n" {
-					t.Error("the command ran")
+				attack := `for n in later .bashrc .vscode; do
+	: > $n; mkdir $n; mkdir -p $n/b/c; ln -s ready $n; ln ready/b/c $n; mkfifo $n; mv ready $n; mv ready/b/c $n; cp -r ready $n; tee $n </dev/null
+done; echo pwned > dangling; mkdir -p dangling/b; true`
+				o := w.sh(attack)
+				denied := []string{"later"}
+				if name == "mandatory" {
+					denied = []string{".bashrc", ".vscode"}
+				}
+				for _, n := range denied {
+					if got := describe(w.work + "/" + n); !strings.HasPrefix(got, "error: no such file") {
+						t.Errorf("ESCAPE: %s: %s\n%s", n, got, o.err)
+					}
+				}
+				w.outside(attack)
+				for _, n := range denied {
+					if got := describe(w.work + "/" + n); strings.HasPrefix(got, "error: ") {
+						t.Errorf("without a sandbox the attack does not make %s either", n)
+					}
 				}
 			})
 		})
 	}
+	t.Run("read deny", func(t *testing.T) {
+		each(t, func(t *testing.T, w *world) {
+			w.write("out/secret", "top secret\n")
+			w.settings.DenyRead = []string{"later", "tree/later"}
+			w.loot(`cat $WORLD/out/secret > /dev/null; mkdir tree; for n in later tree/later; do
+	cp $WORLD/out/secret $n; cat $n; ln $n h; cat h; mv $n moved; cat moved; done 2>/dev/null | sed 's/^/got /'`, "got top secret")
+		})
+	})
 }
 
 // TestEscape_010_AbsentWhereNothingCanCreateIt: the same deny needs no refusal, and holds, outside of write roots.
@@ -204,16 +228,35 @@ func TestEscape_019_DirectoryIsNoPolicy(t *testing.T) {
 	})
 }
 
-// TestEscape_022_PatternDeny: a deny pattern could miss names that are made later, so it stops the start.
+// TestEscape_022_PatternDeny: a deny pattern holds for what is there and for what is made later (FS-55).
 func TestEscape_022_PatternDeny(t *testing.T) {
-	for _, s := range []settings{
-		{AllowWrite: []string{"."}, DenyWrite: []string{"*.pem"}}, {DenyRead: []string{"**/.env"}}, {DenyRead: []string{"a[bc]"}},
-	} {
+	t.Run("write", func(t *testing.T) {
 		each(t, func(t *testing.T, w *world) {
-			w.settings = s
-			w.refused("patterns are not supported")
+			w.write("work/old.pem", "protected\n")
+			w.write("work/d/ready", "pwned\n")
+			w.settings.DenyWrite = []string{"**/*.pem", "t[ab]c/x"}
+			w.sh(`rm -f old.pem; echo pwned > old.pem; for n in new.pem d/new.pem d/e/new.pem tac/x tbc/x; do
+	mkdir -p d/e tac tbc; echo pwned > $n; mkdir $n; ln d/ready $n; ln -s ready $n; mv d/ready $n; cp d/ready $n; done
+mkdir -p q; touch q/x; mv q tac; mv -T q tac; mv -T d/e z; cp -r q tbc; true`)
+			if got := w.read("work/old.pem"); got != "protected\n" {
+				t.Errorf("ESCAPE: old.pem: %q", got)
+			}
+			for name := range w.snapshot("work") {
+				if base := filepath.Base(name); strings.HasSuffix(base, ".pem") && base != "old.pem" || strings.HasSuffix(name, "bc/x") || strings.HasSuffix(name, "ac/x") {
+					t.Errorf("ESCAPE: %s was made", name)
+				}
+			}
 		})
-	}
+	})
+	t.Run("read", func(t *testing.T) {
+		each(t, func(t *testing.T, w *world) {
+			w.write("work/d/.env", "top secret\n")
+			w.write("work/plain", "top secret\n")
+			w.settings.DenyRead = []string{"**/.env"}
+			w.loot(`mv d e; { cat d/.env e/.env; ln d/.env x; cat x; cp plain e/.env; mkdir -p n; ln plain n/.env; cat n/.env; cat < n/.env
+mv n/.env n/y; cat n/y; mv n o; cat o/.env; exec 3< o/.env; cat <&3; dd if=o/.env; } 2>/dev/null | sed 's/^/got /'`, "got top secret")
+		})
+	})
 }
 
 // TestEscape_023_StrangeNames: names are taken as they are, wherever they stand (CVE-2024-32462).
