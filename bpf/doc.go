@@ -1,2 +1,37 @@
-// Package bpf will hold the eBPF programs that report refused operations and the reader of their ring buffer.
+// Package bpf has the kernel refuse the creation of denied names that do not exist (FS-30), by a program in each hook that
+// such a creation goes through: where the BPF security module is active and this process may load programs. Elsewhere
+// [Supported] says why not, and [Choose] answers with the broker (seccomp/broker).
+//
+// What belongs here: the programs and their objects (programs), loading them, the rules of each sandbox in their maps, and
+// the reader of what they refused. What does not: which names are denied (fsview), and starting sandboxes (ns).
+//
+//	host side                         kernel                                     a process of a sandbox
+//	Load           -----------------> six hooks, for the whole host
+//	Session, Add   -----------------> sessions: user namespace -> session        mkdir("d/new")
+//	                                  dirs: session, directory -> token    <---- hook: session of the caller? directory d
+//	                                  names: token, name -> rule                 with rules? name with a rule?
+//	Report         <----------------- refusals (a ring buffer)             ----> EROFS
+//	Close          -----------------> its rules are gone
+//
+// A process belongs to a session by its user namespace, or by one that holds it: nothing inside can enter a user
+// namespace above its own. The kernel tells directories apart by superblock and inode number as it has them itself, which
+// a program of the same object finds out, since stat(2) may tell others. Processes outside of every sandbox pay a few
+// nanoseconds for each name they create, and a process keeps to one [Enforcer], as the kernel takes 38 programs in a hook.
+//
+// # How the programs are made and loaded
+//
+// build/bpf.sh compiles programs/*.bpf.c; the objects are committed. They are loaded by bpf(2) itself, and the kernel
+// relocates them to its own structures. github.com/cilium/ebpf, which would do all of that, adds 0.2 ms to every start of
+// srt and reads all type information of the kernel for each load (95 ms against 4 ms here): tests use it, to check the
+// reader of objects. Nothing happens before [Load] or [Supported] is called.
+//
+// The programs are under MIT or GPL-2.0, at your choice, other than the rest of srt: the kernel lends the functions they
+// need to programs under a licence compatible with its own alone.
+//
+// # Limits
+//
+// Patterns and reads are the broker's (see [Choose]). A directory that ioctl(2) makes, as btrfs does for subvolumes, goes
+// through no hook.
 package bpf
+
+//go:generate ../build/bpf.sh
