@@ -2,38 +2,55 @@ package differential
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/srt-sandbox/srt/test/differential/internal/model"
 )
 
-// on lists the classes of rules that are compared.
-var on = strings.Fields(os.Getenv("SRT_DIFF_CLASSES"))
+// class is a kind of rule that cases may hold.
+type class string
 
-func has(class string) bool {
-	for _, c := range on {
-		if c == class || c == "all" {
-			return true
-		}
+const (
+	absentWrite     class = "absent-write"     // write denies of what does not exist (FS-30, FS-33)
+	absentRead      class = "absent-read"      // read denies of what does not exist (FS-10)
+	denyPatterns    class = "deny-patterns"    // patterns in denyRead, denyWrite and credentials (FS-12 to FS-20, FS-55)
+	allowPatterns   class = "allow-patterns"   // patterns in allowRead and allowWrite
+	absentMandatory class = "absent-mandatory" // mandatory names of the working directory that do not exist (FS-37)
+	ownMandatory    class = "own-mandatory"    // mandatory names that are links, or that allowWrite names, where nothing around is writable
+)
+
+// classes are those that cases hold, beside denies and allows of what exists. SRT_DIFF_CLASSES, a list with spaces between,
+// or "all", replaces them.
+var classes = []class{absentWrite, allowPatterns}
+
+func has(c class) bool {
+	text, given := os.LookupEnv("SRT_DIFF_CLASSES")
+	if !given {
+		return slices.Contains(classes, c)
 	}
-	return false
+	words := strings.Fields(text)
+	return slices.Contains(words, "all") || slices.Contains(words, string(c))
 }
 
+// allowed reports whether a case holds only rules of the classes that are compared.
 func allowed(sc scenario) bool {
 	pol := sc.Policy
 	lists := []struct {
-		entries    []model.Entry
-		read, deny bool
-	}{{pol.DenyRead, true, true}, {pol.Credential, true, true}, {pol.AllowRead, true, false}, {pol.DenyWrite, false, true}, {pol.AllowWrite, false, false}}
+		entries           []model.Entry
+		read              bool
+		patterns, missing bool
+	}{
+		{pol.DenyRead, true, has(denyPatterns), has(absentRead)},
+		{pol.Credential, true, has(denyPatterns), has(absentRead)},
+		{pol.DenyWrite, false, has(denyPatterns), has(absentWrite)},
+		{pol.AllowRead, true, has(allowPatterns), true},
+		{pol.AllowWrite, false, has(allowPatterns), true},
+	}
 	for _, l := range lists {
 		for _, e := range l.entries {
-			pattern := !e.Marked && strings.ContainsAny(strings.TrimSuffix(e.Text, "/**"), "*?[]")
-			switch {
-			case pattern && l.deny && !has("denyPatterns"), pattern && !l.deny && !has("allowPatterns"):
-				return false
-			case !pattern && l.deny && l.read && !has("absentRead") && !model.Exists(sc.Items, e, true):
-				return false
-			case !pattern && l.deny && !l.read && !has("absentWrite") && !model.Exists(sc.Items, e, false):
+			pattern, exists := model.Look(sc.Items, e, l.read)
+			if pattern && !l.patterns || !pattern && !exists && !l.missing {
 				return false
 			}
 		}

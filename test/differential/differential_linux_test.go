@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/srt-sandbox/srt/test/differential/internal/model"
@@ -59,7 +60,13 @@ func TestDifferential(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if done, refused := counts.ok.Load(), counts.refused.Load(); count >= 50 && (done < 5*int64(count) || refused < 5*int64(count)) {
+		t.Errorf("the cases say little: of %d cases' operations, %d were done and %d refused", count, done, refused)
+	}
 }
+
+// counts are the operations that went one way and the other, surveys aside.
+var counts struct{ ok, refused atomic.Int64 }
 
 // differs runs a case, and reports a difference with the smallest case that has one.
 func differs(seed, index uint64) string {

@@ -115,10 +115,10 @@ func (d *draw) object(t *tree) {
 // target draws where a link leads: to anything, near or far, or to nothing.
 func (d *draw) target(t *tree, dir string) string {
 	to := pick(d, t.paths(0))
-	switch n := d.IntN(10); {
-	case n == 0:
+	switch d.IntN(10) {
+	case 0:
 		to = path.Join(to, "nowhere")
-	case n == 1:
+	case 1:
 		return "missing"
 	}
 	if path.Dir(to) == dir && d.chance(70) {
@@ -172,12 +172,12 @@ func (d *draw) policy(items []model.Item) model.Policy {
 		}
 		return list
 	}
-	any := func() model.Entry { return d.entry(items) }
+	entry := func() model.Entry { return d.entry(items) }
 	pol := model.Policy{
-		DenyRead:   entries(3, any),
-		AllowRead:  entries(3, any),
-		DenyWrite:  entries(3, any),
-		AllowWrite: entries(2, any),
+		DenyRead:   entries(3, entry),
+		AllowRead:  entries(3, entry),
+		DenyWrite:  entries(3, entry),
+		AllowWrite: entries(2, entry),
 	}
 	if d.chance(70) {
 		pol.AllowWrite = append(pol.AllowWrite, model.Entry{Text: pick(d, []string{".", ".", "~", "~/p", "~/ext", "~/../out", "../ext"})})
@@ -190,7 +190,7 @@ func (d *draw) policy(items []model.Item) model.Policy {
 	if d.chance(15) {
 		pol.AllowGitConfig = true
 	}
-	pol.LooseMandatory = !has("mandatoryAbsent")
+	pol.LooseMandatory, pol.LooseOwn = !has(absentMandatory), !has(ownMandatory)
 	if d.chance(40) {
 		pol.SearchDepth = 1 + d.IntN(5)
 	}

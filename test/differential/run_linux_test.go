@@ -181,23 +181,36 @@ func (s *sandbox) ask(op model.Op) (result, value string, ended bool) {
 
 // step does one operation and compares. done is false for one that the model leaves open.
 func (s *sandbox) step(m *model.World, op model.Op) (done bool, difference string) {
+	done, got, difference := s.try(m, op)
+	switch {
+	case !done:
+	case got == "ok":
+		counts.ok.Add(1)
+	default:
+		counts.refused.Add(1)
+	}
+	return done, difference
+}
+
+// try is step, and also gives the outcome.
+func (s *sandbox) try(m *model.World, op model.Op) (done bool, got, difference string) {
 	want := m.Judge(op)
 	if want.Open {
-		return false, ""
+		return false, "", ""
 	}
 	got, value, ended := s.ask(op)
 	switch {
 	case ended:
-		return true, fmt.Sprintf("%s: the sandbox ended (%v)\n%s", say(op), s.cmd.ProcessState, s.stderr.String())
+		return true, got, fmt.Sprintf("%s: the sandbox ended (%v)\n%s", say(op), s.cmd.ProcessState, s.stderr.String())
 	case !want.Allows(got):
-		return true, fmt.Sprintf("%s: got %s, want %s", say(op), got, wanted(want))
+		return true, got, fmt.Sprintf("%s: got %s, want %s", say(op), got, wanted(want))
 	case got == "ok" && value != want.Value:
-		return true, fmt.Sprintf("%s: got %q, want %q", say(op), value, want.Value)
+		return true, got, fmt.Sprintf("%s: got %q, want %q", say(op), value, want.Value)
 	}
 	if got == "ok" {
 		m.Done(op)
 	}
-	return true, ""
+	return true, got, ""
 }
 
 func wanted(w model.Want) string {
@@ -226,7 +239,7 @@ func say(op model.Op) string {
 // survey looks at everything that can be seen, and at what is hidden.
 func (s *sandbox) survey(m *model.World) string {
 	look := func(do, loc string) string {
-		_, difference := s.step(m, model.Op{Do: do, A: loc})
+		_, _, difference := s.try(m, model.Op{Do: do, A: loc})
 		return difference
 	}
 	if d := look("list", "/"); d != "" {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Exists reports whether an entry of a list leads to something in a tree at the start.
-func Exists(items []Item, e Entry, readList bool) bool {
+// Look says whether an entry of a list is a pattern, and whether what it names exists at the start.
+func Look(items []Item, e Entry, readList bool) (pattern, exists bool) {
 	text, pattern := e.text(readList)
 	if pattern {
-		return false
+		return true, false
 	}
 	at := follow(Plant(items), text, true, plain)
-	return at.obj != nil || (at.file != "" && !readList)
+	return false, at.obj != nil || (at.file != "" && !readList)
 }
 
 // Targets are the locations that the rules of a world are about, existing or not, and one name for each pattern.

@@ -26,14 +26,6 @@ func judgeRead(w *World, op Op, v *verdict, _ bool) {
 	default:
 		v.value = s.obj.Text
 	}
-	w.inMemory(s, v)
-}
-
-// inMemory leaves open whether a rule about later names also counts for what a command makes in a hidden directory.
-func (w *World) inMemory(s spot, v *verdict) {
-	if s.exists && s.on.zone == memory && w.rules.hiddenLate(s.loc, s.isDir()) && w.parts[s.loc] == nil {
-		v.maybe("EACCES")
-	}
 }
 
 func judgeList(w *World, op Op, v *verdict, _ bool) {
@@ -50,7 +42,6 @@ func judgeList(w *World, op Op, v *verdict, _ bool) {
 	default:
 		v.value = strings.Join(s.obj.names(), "\n")
 	}
-	w.inMemory(s, v)
 }
 
 func judgeStat(w *World, op Op, v *verdict, _ bool) {
@@ -108,7 +99,6 @@ func (w *World) writeTo(s spot, op Op, v *verdict, act bool) {
 	case w.hiddenNow(s):
 		v.maybe(refused) // whether a writer must be refused what a reader is, is not said of names that appear later
 	}
-	w.inMemory(s, v)
 	switch {
 	case !act:
 	case op.Do == "append":
@@ -127,7 +117,7 @@ func judgeCreate(w *World, op Op, v *verdict, act bool) {
 
 // opensNew leaves open whether a name that must not be read may be opened by its maker.
 func (w *World) opensNew(s spot, v *verdict) {
-	if s.dir != nil && !s.exists && w.rules.hiddenLate(s.loc, false) {
+	if s.dir != nil && !s.exists && s.in.zone == writable && w.rules.hiddenLate(s.loc, false) {
 		v.maybe(refused)
 	}
 }
@@ -197,4 +187,7 @@ func judgeMake(w *World, op Op, v *verdict, act bool) {
 		o = &Object{Kind: File, Mode: 0o644, Text: op.Text}
 	}
 	w.makeAt(s, o, v, act)
+	if op.Do == "tmpfile" {
+		w.opensNew(s, v)
+	}
 }

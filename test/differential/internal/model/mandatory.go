@@ -33,9 +33,9 @@ func (r *rules) mandatory() {
 	for _, w := range r.roots {
 		if r.insideMandatory(w) {
 			r.denyWrite = append(r.denyWrite, w)
-			if base := path.Base(w); r.pol.LooseMandatory && (base == "commondir" || base == "config.worktree") {
-				r.err = ErrUnstated
-			}
+		}
+		if base := path.Base(w); r.pol.LooseOwn && r.root.at(w).Kind == File && slices.Contains([]string{".git", "commondir", "config.worktree"}, base) {
+			r.err = ErrUnstated
 		}
 	}
 	listed := slices.Clone(r.denyWrite) // protected names do not keep others from being searched for
@@ -121,7 +121,7 @@ func (r *rules) insideMandatory(loc string) bool {
 func (r *rules) linked() {
 	for _, name := range slices.Concat(mandatoryFiles, mandatoryDirs, []string{".git", ".claude"}) {
 		for _, dir := range []string{Home, Cwd} {
-			if dir == Cwd && !r.pol.LooseMandatory {
+			if dir == Cwd && !r.pol.LooseOwn {
 				continue
 			}
 			at := follow(r.root, dir+"/"+name, true, plain)

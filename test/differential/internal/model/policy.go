@@ -22,8 +22,10 @@ type Policy struct {
 	DenyRead, AllowRead, AllowWrite, DenyWrite []Entry
 	Credential                                 []Entry // credentials.files with mode "deny"
 	AllowGitConfig                             bool
-	SearchDepth                                int  // mandatoryDenySearchDepth; 0 leaves the key out
-	LooseMandatory                             bool // whether absent mandatory names can be created is left open
+	SearchDepth                                int // mandatoryDenySearchDepth; 0 leaves the key out
+	// LooseMandatory leaves open whether absent mandatory names can be created, LooseOwn whether a mandatory name counts
+	// that is a link in a place that is not writable, or that only allowWrite itself names.
+	LooseMandatory, LooseOwn bool `json:"-"`
 }
 
 // text is FS-5, FS-6 and FS-12: the absolute text of an entry, and whether it is a pattern.
@@ -148,10 +150,14 @@ func (w *walker) dir(dir place, above string, links []string) {
 			continue // a dangling link
 		}
 		held := append(append([]string{}, links...), at.links...)
-		if matches(w.rest, rel) || w.holdsAny(rel, at.obj) {
-			w.list = append(w.list, found{at, own, held})
-		}
 		back := len(at.links) > 0 && (covers(at.loc, dir.loc) || covers(at.loc, w.start))
+		switch {
+		case matches(w.rest, rel):
+			w.list = append(w.list, found{at, own, held})
+		case w.holdsAny(rel, at.obj):
+			w.list = append(w.list, found{at, own, held})
+			w.ok = w.ok && !back // whether a link back counts as such a directory is not said
+		}
 		if at.obj.Kind == Dir && !back {
 			w.dir(at, rel, held)
 		}
