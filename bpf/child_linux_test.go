@@ -135,7 +135,7 @@ func supportedAsText() error {
 
 func childCommand(level int, flags uintptr) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{childVariable + "=" + strconv.Itoa(level), "PATH=/usr/bin:/bin"}
+	cmd.Env = []string{childVariable + "=" + strconv.Itoa(level), "PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: syscall.SIGKILL}
 	if flags&unix.CLONE_NEWUSER != 0 {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}

@@ -27,11 +27,10 @@ type programSet struct {
 
 // newProgramSet makes the maps and the helping programs. Errors are of type *Unsupported.
 func newProgramSet() (*programSet, error) {
-	object, err := parseObject(unsafe.Slice(unsafe.StringData(namesObject), len(namesObject)))
+	s, err := newFinder()
 	if err != nil {
-		return nil, refused("read the programs of this binary", err)
+		return nil, err
 	}
-	s := &programSet{object: object, loader: load{license: object.license}}
 	if err := s.fill(); err != nil {
 		s.close()
 		return nil, err
@@ -39,21 +38,34 @@ func newProgramSet() (*programSet, error) {
 	return s, nil
 }
 
+// newFinder makes a set that can find functions only.
+func newFinder() (*programSet, error) {
+	object, err := parseObject(unsafe.Slice(unsafe.StringData(namesObject), len(namesObject)))
+	if err != nil {
+		return nil, refused("read the programs of this binary", err)
+	}
+	s := &programSet{object: object, loader: load{license: object.license}}
+	if s.find, err = s.load("find"); err != nil {
+		if errors.Is(err, unix.EPERM) {
+			return nil, powerless(err)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// fill makes what the hooks need.
 func (s *programSet) fill() (err error) {
 	for i, spec := range mapSpecs {
 		if s.loader.maps[i], err = createMap(spec); err != nil {
 			if errors.Is(err, unix.EPERM) && i == 0 {
-				return &Unsupported{Reason: ErrNoCapability, Err: err,
-					Detail: "The capabilities of this process count in a user namespace alone; the broker needs none."}
+				return powerless(err)
 			}
 			return refused("make the map "+spec.name, err)
 		}
 	}
 	if s.loader.btf, err = loadBTF(s.object.btf); err != nil {
 		return refused("load the types of the programs", err)
-	}
-	if s.find, err = s.load("find"); err != nil {
-		return err
 	}
 	s.identify, err = s.load("identify")
 	return err

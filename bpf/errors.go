@@ -9,7 +9,8 @@ var (
 	// ErrNoCapability: the process may not load such programs. It takes CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, in the
 	// host's own user namespace (capabilities(7)).
 	ErrNoCapability = errors.New("no capability for BPF")
-	// ErrOldKernel: before Linux 6.2 a hook can be passed over when another process preempts it on the same processor.
+	// ErrOldKernel: before Linux 6.2 a hook is passed over when it has just preempted itself on the same processor (kernel
+	// commit 271de525e1d7), which a command can bring about.
 	ErrOldKernel = errors.New("kernel older than 6.2")
 	// ErrInactive: the kernel runs no BPF hooks, since "bpf" is not among its active security modules.
 	ErrInactive = errors.New("the BPF security module is not active")

@@ -61,6 +61,16 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
+// BenchmarkSupported is what every start with denied absent names pays to know.
+func BenchmarkSupported(b *testing.B) {
+	for b.Loop() {
+		var typed *Unsupported
+		if err := Supported(); err != nil && !errors.As(err, &typed) {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkSession is what a sandbox pays, with few rules and with the 10,000 of design section 7.
 func BenchmarkSession(b *testing.B) {
 	k := newTestKernel(b)

@@ -119,8 +119,8 @@ type progAttr struct {
 // load is what is needed to load a program of an object.
 type load struct {
 	kind, flags, attach, attachID uint32
-	btf                           *os.File
-	maps                          [mapCount]*os.File
+	btf                           *os.File           // nil for a program that needs no relocation
+	maps                          [mapCount]*os.File // nil for a program that uses none
 	license                       string
 	log                           []byte // what the verifier says, if not empty
 }
@@ -128,15 +128,20 @@ type load struct {
 func (l *load) program(name string, prog program) (*os.File, error) {
 	var p pinned
 	defer p.Unpin()
-	fds := make([]byte, 0, 4*mapCount)
+	var fds []byte
 	for _, m := range l.maps {
-		fds = le.AppendUint32(fds, uint32(m.Fd()))
+		if m != nil {
+			fds = le.AppendUint32(fds, uint32(m.Fd()))
+		}
 	}
 	attr := progAttr{kind: l.kind, count: uint32(len(prog.code) / insnSize), insns: p.at(prog.code),
 		license: p.at(append([]byte(l.license), 0)), flags: l.flags, name: label(name), attach: l.attach, attachID: l.attachID,
-		btf: uint32(l.btf.Fd()), funcInfoSize: funcInfoSize, funcInfo: p.at(prog.funcInfo),
-		funcInfoCount: uint32(len(prog.funcInfo) / funcInfoSize), reloCount: uint32(len(prog.relos) / coreReloSize), fds: p.at(fds),
-		relos: p.at(prog.relos), reloSize: coreReloSize}
+		fds: p.at(fds)}
+	if l.btf != nil {
+		attr.btf = uint32(l.btf.Fd())
+		attr.funcInfoSize, attr.funcInfo, attr.funcInfoCount = funcInfoSize, p.at(prog.funcInfo), uint32(len(prog.funcInfo)/funcInfoSize)
+		attr.reloSize, attr.relos, attr.reloCount = coreReloSize, p.at(prog.relos), uint32(len(prog.relos)/coreReloSize)
+	}
 	if len(l.log) > 0 {
 		attr.logLevel, attr.logSize, attr.log = 1, uint32(len(l.log)), p.at(l.log)
 	}
