@@ -297,6 +297,42 @@ func TestSession_FS65_Full(t *testing.T) {
 	}
 }
 
+// The end of the hooks ends every session, in whatever order they are closed.
+func TestEnforcer_Close(t *testing.T) {
+	set, err := newProgramSet()
+	if err != nil {
+		newTestKernel(t) // says why, and skips where that is right
+	}
+	e := newEnforcer(set)
+	dir := mkdirs(t)
+	c := startChild(t, 0)
+	s, err := e.Session(c.namespace, func(Refusal) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add([]Rule{ruleFor(t, dir, "new", false)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add([]Rule{ruleFor(t, dir, "other", false)}); err == nil {
+		t.Error("rules are added to nothing")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Session(c.namespace, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("a session of nothing: %v", err)
+	}
+	if _, err := e.Lost(); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if err := e.Close(); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
 // entries counts what is in a map.
 func entries(t *testing.T, m *os.File, size uint32) (count int) {
 	t.Helper()

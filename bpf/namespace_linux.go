@@ -39,32 +39,28 @@ func sandboxNamespace(file *os.File) (own *os.File, lineage []uint32, err error)
 }
 
 // lineageOf gives the number of a user namespace and those of the namespaces that hold it, up to this process's own.
-func lineageOf(file *os.File) ([]uint32, error) {
-	fd := int(file.Fd())
-	defer runtime.KeepAlive(file)
-	var numbers []uint32
+func lineageOf(file *os.File) (numbers []uint32, err error) {
+	at := file
 	for range maxLevels {
 		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
-			return nil, os.NewSyscallError("fstat", err)
-		}
-		if st.Ino >= 1<<32 {
-			return nil, ErrNamespace
-		}
-		numbers = append(numbers, uint32(st.Ino))
-		parent, err := unix.IoctlRetInt(fd, unix.NS_GET_PARENT)
-		if len(numbers) > 1 {
-			unix.Close(fd)
-		}
-		if errors.Is(err, unix.EPERM) { // the parent of this process's own namespace is nobody's to see
-			return numbers, nil
+		err := unix.Fstat(int(at.Fd()), &st)
+		parent, parentErr := unix.IoctlRetInt(int(at.Fd()), unix.NS_GET_PARENT)
+		if at != file {
+			at.Close()
 		}
 		if err != nil {
-			return nil, os.NewSyscallError("ioctl NS_GET_PARENT", err)
+			return nil, os.NewSyscallError("fstat", err)
 		}
-		fd = parent
+		numbers = append(numbers, uint32(st.Ino)) // 32 bits in the kernel, too (struct ns_common)
+		if errors.Is(parentErr, unix.EPERM) {     // the parent of this process's own namespace is nobody's to see
+			return numbers, nil
+		}
+		if parentErr != nil {
+			return nil, os.NewSyscallError("ioctl NS_GET_PARENT", parentErr)
+		}
+		at = os.NewFile(uintptr(parent), "user namespace")
 	}
-	unix.Close(fd)
+	at.Close()
 	return nil, ErrNamespace
 }
 

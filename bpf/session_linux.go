@@ -30,7 +30,7 @@ type dirValue struct{ token, kinds uint32 }
 
 // Session begins the rules of the sandbox whose processes have a user namespace, or one made from it by whatever depth.
 // namespace stays the caller's to close, and the command must not run before its rules are added. report, if not nil, is
-// called with each refusal, one at a time, and must not use the Session.
+// called with each refusal, one at a time. It must not block for long and must use neither the Session nor the Enforcer.
 func (e *Enforcer) Session(namespace *os.File, report func(Refusal)) (*Session, error) {
 	own, lineage, err := sandboxNamespace(namespace)
 	if err != nil {
