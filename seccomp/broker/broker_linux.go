@@ -79,6 +79,8 @@ type Server struct {
 	// moving is held for writing around the judging and performing of a rename, and for reading while directories are
 	// made, so that no directory can take the place of what was judged (Judge.Moves).
 	moving sync.RWMutex
+	// moves is odd while something is being renamed, and counts the renames.
+	moves atomic.Uint64
 
 	mu      sync.Mutex
 	workers map[*worker]struct{}

@@ -238,6 +238,16 @@ func (b *sandbox) serve(t testing.TB, s setup, keep ns.Capabilities, rights *ns.
 // finish waits for the probe and decodes its answer into v. It fails the test on anything that the broker could not do.
 func (b *sandbox) finish(t testing.TB, v any) {
 	t.Helper()
+	for _, d := range b.finishWith(t, v) {
+		if d.Err != nil {
+			t.Errorf("%s %q: %v", d.Call, d.Path, d.Err)
+		}
+	}
+}
+
+// finishWith is finish for tests that want the reports.
+func (b *sandbox) finishWith(t testing.TB, v any) []Denial {
+	t.Helper()
 	text, err := io.ReadAll(b.out)
 	b.out.Close()
 	if err != nil {
@@ -250,14 +260,10 @@ func (b *sandbox) finish(t testing.TB, v any) {
 	if err != nil || st.Code != 0 {
 		t.Fatalf("the probe ended with %v, %v after\n%s\n%v", st, err, text, b.denials)
 	}
-	for _, d := range b.denials {
-		if d.Err != nil {
-			t.Errorf("%s %q: %v", d.Call, d.Path, d.Err)
-		}
-	}
 	if err := json.Unmarshal(text, v); err != nil {
 		t.Fatalf("%v in %q", err, text)
 	}
+	return b.denials
 }
 
 // runSandbox runs a probe to its end.

@@ -53,8 +53,7 @@ func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags 
 	t.flags = flags
 	judge := c.s.config.Judge
 	if judge.Moves() || judge.Reads() {
-		c.s.moving.Lock()
-		defer c.s.moving.Unlock()
+		defer c.startMove()()
 	}
 	if t.toErrno == 0 && !c.rooted() && !judge.Reads() && flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
 		if out, slow := c.renameFast(t); !slow {
@@ -79,6 +78,19 @@ func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags 
 		return out
 	}
 	return c.renameAt(old, target, flags)
+}
+
+// startMove keeps every other rename, and the making of directories, from happening until the function that it gives is
+// called.
+func (c *call) startMove() (end func()) {
+	c.s.moving.Lock()
+	c.s.moves.Add(1)
+	c.moving = true
+	return func() {
+		c.moving = false
+		c.s.moves.Add(1)
+		c.s.moving.Unlock()
+	}
 }
 
 // renameFails is the error of a rename that cannot succeed, whatever the judge says, in the kernel's order (do_renameat2 of
@@ -295,7 +307,7 @@ func (c *call) linkSlow(t twoPaths) outcome {
 		return c.refuse(unix.EROFS, c.named(target), why)
 	}
 	if c.s.config.Judge.Reads() {
-		where, err := location(old)
+		where, err := c.where(old)
 		if err != nil {
 			return failed(c.broken(err))
 		}

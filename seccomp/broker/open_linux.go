@@ -2,7 +2,6 @@ package broker
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
 
@@ -283,26 +282,24 @@ func (c *call) openExisting(o origin, path string, how openHow) (out outcome, sl
 	if errno := c.whole(fds[0]); errno != 0 {
 		return failed(errno), false
 	}
-	if out, denied := c.judgeOpen(fds[0]); denied {
+	where, err := c.where(fds[0])
+	if err != nil {
+		return out, true // it lies deeper than the kernel can say
+	}
+	if out, denied := c.judgeOpen(where); denied {
 		return out, false
 	}
 	return c.give(fds[0], how), false
 }
 
-// judgeOpen asks the judge about what a descriptor leads to. What has no location is in no rule.
-func (c *call) judgeOpen(fd int) (out outcome, denied bool) {
-	at, err := location(fd)
-	if err != nil {
-		return failed(c.broken(fmt.Errorf("ask where a file is: %w", err))), true
-	}
+// judgeOpen asks the judge about what lies at a location. What has none (a pipe, a socket) is in no rule.
+func (c *call) judgeOpen(at string) (out outcome, denied bool) {
 	if at == "" || at[0] != '/' {
 		return out, false
 	}
 	why, denied := c.s.config.Judge.Open(at)
-	if !denied {
-		if kept := strings.TrimSuffix(at, " (deleted)"); kept != at {
-			why, denied = c.s.config.Judge.Open(kept)
-		}
+	if kept := strings.TrimSuffix(at, " (deleted)"); !denied && kept != at {
+		why, denied = c.s.config.Judge.Open(kept) // it has lost its name, or is called so
 	}
 	if denied {
 		return c.refuse(unix.EACCES, at, why), true

@@ -65,8 +65,8 @@ func (c *call) createAt(at place, how openHow) (out outcome, again bool) {
 		if errno != 0 {
 			return failed(errno), false
 		}
-		if why, denied := c.s.config.Judge.Open(where); denied {
-			return c.refuse(unix.EACCES, where, why), false
+		if out, denied := c.judgeOpen(where); denied {
+			return out, false
 		}
 	}
 	p, errno := c.program(true)
@@ -165,7 +165,11 @@ func mayWait(i *info, how openHow) bool {
 // judgeObject judges the opening of what exists.
 func (c *call) judgeObject(at place, i *info, how openHow) (out outcome, denied bool) {
 	if c.s.config.Judge.Reads() {
-		if out, denied := c.judgeOpen(at.object); denied {
+		where, errno := c.whereObject(at)
+		if errno != 0 {
+			return failed(errno), true
+		}
+		if out, denied := c.judgeOpen(where); denied {
 			return out, true
 		}
 	}
@@ -190,6 +194,18 @@ func (c *call) judgeObject(at place, i *info, how openHow) (out outcome, denied 
 		return c.refuse(unix.EROFS, c.named(at), why), true
 	}
 	return out, false
+}
+
+// whereObject is where the object at a place lies.
+func (c *call) whereObject(at place) (string, syscall.Errno) {
+	if !at.magic && isName(at.last) {
+		return c.location(at)
+	}
+	where, err := c.where(at.object)
+	if err != nil {
+		return "", c.broken(fmt.Errorf("ask where a file is: %w", err))
+	}
+	return where, 0
 }
 
 // reopen opens an object in the hand and gives it to the caller. O_TMPFILE makes a file in it.
@@ -243,7 +259,7 @@ func (c *call) openOwnProc(at place, how openHow) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
-	where, err := location(at.dir)
+	where, err := c.where(at.dir)
 	if err != nil {
 		return failed(c.broken(fmt.Errorf("ask where a directory is: %w", err)))
 	}

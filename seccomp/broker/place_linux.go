@@ -115,7 +115,7 @@ func (c *call) mayCreate(at place) (why string, denied bool, errno syscall.Errno
 	if errno != 0 {
 		return "", false, errno
 	}
-	why, denied, err := c.s.config.Judge.Create(id, func() (string, error) { return location(at.dir) }, nameOf(at.last))
+	why, denied, err := c.s.config.Judge.Create(id, func() (string, error) { return c.where(at.dir) }, nameOf(at.last))
 	if err != nil {
 		return "", false, c.broken(fmt.Errorf("ask where a directory is: %w", err))
 	}
@@ -124,7 +124,7 @@ func (c *call) mayCreate(at place) (why string, denied bool, errno syscall.Errno
 
 // location is where the place is, or would be.
 func (c *call) location(at place) (string, syscall.Errno) {
-	dir, err := location(at.dir)
+	dir, err := c.where(at.dir)
 	if err != nil {
 		return "", c.broken(fmt.Errorf("ask where a directory is: %w", err))
 	}
@@ -136,7 +136,7 @@ func (c *call) location(at place) (string, syscall.Errno) {
 
 // named is a place's location for a report: as the caller spelled it where it is not known.
 func (c *call) named(at place) string {
-	dir, err := location(at.dir)
+	dir, err := c.where(at.dir)
 	if err != nil {
 		return c.text
 	}

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"slices"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -112,25 +111,5 @@ func (p *program) finishFD(fd ns.Slot, cloexec bool, refine func()) {
 	p.Call("answer", "the caller", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlAddFD)), arg)
 	if refine != nil {
 		refine()
-	}
-}
-
-// location is where a descriptor of this process leads, as the sandbox sees it: the kernel names the place within the
-// descriptor's own mounts (d_path of fs/d_path.c), which are the sandbox's.
-func location(fd int) (string, error) {
-	return readLink(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd))
-}
-
-// readLink reads a symbolic link of any length.
-func readLink(dir int, name string) (string, error) {
-	for size := 256; ; size *= 4 {
-		buf := make([]byte, size)
-		n, err := unix.Readlinkat(dir, name, buf)
-		if err != nil {
-			return "", err
-		}
-		if n < size {
-			return string(buf[:n]), nil
-		}
 	}
 }

@@ -258,7 +258,7 @@ func (k *procKind) ask(c *call) (outer bool, errno syscall.Errno) {
 // magicLink opens what a link in a process's directory of /proc leads to: the caller's own, or, for an ordinary user,
 // that of another of its processes that can be traced (ptrace(2), PTRACE_MODE_READ). Pid 1 is srt's.
 func (c *call) magicLink(dir int, name string) (int, syscall.Errno) {
-	at, err := location(dir)
+	at, err := c.where(dir)
 	if err != nil {
 		return -1, c.broken(fmt.Errorf("ask where a directory is: %w", err))
 	}

@@ -121,6 +121,7 @@ type call struct {
 	files   []int // closed at the end
 	links   int   // symbolic links that were followed
 	noMagic bool  // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
+	moving  bool  // it is a rename and holds Server.moving
 	failed  bool  // a failure has been reported
 }
 
