@@ -7,13 +7,12 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 //go:embed programs/names.o
-var namesObject string
+var namesObject []byte
 
 // hooks are the programs that refuse names, in the order in which they are attached.
 var hooks = [...]string{"inode_create", "inode_mkdir", "inode_mknod", "inode_symlink", "inode_link", "inode_rename"}
@@ -40,7 +39,7 @@ func newProgramSet() (*programSet, error) {
 
 // newFinder makes a set that can find functions only.
 func newFinder() (*programSet, error) {
-	object, err := parseObject(unsafe.Slice(unsafe.StringData(namesObject), len(namesObject)))
+	object, err := parseObject(namesObject)
 	if err != nil {
 		return nil, refused("read the programs of this binary", err)
 	}

@@ -151,7 +151,7 @@ func relocate(code, relocations []byte, symbols []elfSymbol) error {
 }
 
 // The kinds of BTF type that carry data after their header, and how much for each of vlen elements.
-var btfExtra = map[uint32]struct{ fixed, each int }{
+var btfExtra = [32]struct{ fixed, each int }{
 	1: {fixed: 4}, 3: {fixed: 12}, 4: {each: 12}, 5: {each: 12}, 6: {each: 8}, 13: {each: 8}, 14: {fixed: 4}, 15: {each: 12},
 	17: {fixed: 4}, 19: {each: 12},
 }

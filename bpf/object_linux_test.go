@@ -18,7 +18,7 @@ import (
 
 // The reader of objects is compared with a library that knows all of the format.
 func TestObject_AgreesWithLibrary(t *testing.T) {
-	for file, content := range map[string][]byte{"names.o": []byte(namesObject), "probe.o": probeObject} {
+	for file, content := range map[string][]byte{"names.o": namesObject, "probe.o": probeObject} {
 		o, err := parseObject(content)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestObject_HooksVerify(t *testing.T) {
 
 // A hook may answer 0 or an error number only (check_return_code in the verifier); these answer 0 or EROFS.
 func TestObject_HooksAnswer(t *testing.T) {
-	o, err := parseObject([]byte(namesObject))
+	o, err := parseObject(namesObject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestObject_HooksAnswer(t *testing.T) {
 }
 
 func TestObject_Damaged(t *testing.T) {
-	for _, file := range [][]byte{nil, []byte("\x7fELF"), []byte("#!/bin/sh"), []byte(namesObject[:64]), []byte(namesObject[:len(namesObject)/2])} {
+	for _, file := range [][]byte{nil, []byte("\x7fELF"), []byte("#!/bin/sh"), namesObject[:64], namesObject[:len(namesObject)/2]} {
 		if _, err := parseObject(file); !errors.Is(err, errObject) {
 			t.Errorf("%d bytes: %v", len(file), err)
 		}
