@@ -179,8 +179,8 @@ func (d *draw) policy(items []model.Item) model.Policy {
 		DenyWrite:  entries(3, entry),
 		AllowWrite: entries(2, entry),
 	}
-	if d.chance(70) {
-		pol.AllowWrite = append(pol.AllowWrite, model.Entry{Text: pick(d, []string{".", ".", "~", "~/p", "~/ext", "~/../out", "../ext"})})
+	if d.chance(85) {
+		pol.AllowWrite = append(pol.AllowWrite, model.Entry{Text: pick(d, []string{".", ".", ".", "~", "~", "~/p", "~/ext", "~/../out", "../ext", "~/.."})})
 	}
 	if d.chance(15) {
 		e := d.entry(items)
@@ -288,13 +288,23 @@ func (d *draw) ops(sc scenario, most int) drawer {
 }
 
 func (d *draw) op(w *model.World, sc scenario) model.Op {
-	op := model.Op{Do: pick(d, model.Kinds()), A: d.path(w, sc), At: d.chance(30)}
+	op := model.Op{Do: pick(d, model.Kinds()), At: d.chance(30)}
 	switch op.Do {
 	case "rename", "link", "noreplace", "exchange":
-		op.B = d.path(w, sc)
+		op.A, op.B = d.existing(w, sc), d.path(w, sc)
+		if op.Do != "exchange" && d.chance(50) {
+			op.B = d.fresh(w)
+		}
+	case "symlink", "mkdir", "mkfifo", "mknod", "create", "tmpfile", "creat":
+		if op.A = d.path(w, sc); d.chance(50) {
+			op.A = d.fresh(w)
+		}
+	default:
+		op.A = d.existing(w, sc)
+	}
+	switch op.Do {
 	case "symlink":
-		op.B = d.path(w, sc)
-		if d.chance(30) {
+		if op.B = d.path(w, sc); d.chance(30) {
 			op.B = path.Base(op.B)
 		}
 	case "write", "append", "create", "creat", "tmpfile":
@@ -303,6 +313,25 @@ func (d *draw) op(w *model.World, sc scenario) model.Op {
 		op.Mode = pick(d, []uint32{0o700, 0o755, 0o711, 0o775})
 	}
 	return op
+}
+
+// existing draws a path that is likely to lead to something.
+func (d *draw) existing(w *model.World, sc scenario) string {
+	if view := w.View(); d.chance(60) {
+		return pick(d, view)
+	}
+	return d.path(w, sc)
+}
+
+// fresh draws a new name in a directory that can be seen.
+func (d *draw) fresh(w *model.World) string {
+	var dirs []string
+	for _, loc := range w.View() {
+		if w.At(loc).Kind == model.Dir {
+			dirs = append(dirs, loc)
+		}
+	}
+	return path.Join(pick(d, dirs), pick(d, slices.Concat(newNames, newNames, fileNames, dirNames)))
 }
 
 // near draws a location that a rule is about, or one just above or beneath.

@@ -11,6 +11,13 @@ func (w *World) hiddenNow(s spot) bool {
 	return s.exists && (s.on.zone == readOnly || s.on.zone == writable) && w.rules.hiddenLate(s.loc, s.isDir())
 }
 
+// behindLink leaves open what a pattern matches only by a name that leads through a link: FS-18 speaks of the start.
+func (w *World) behindLink(s spot, v *verdict) {
+	if s.exists && s.on.zone != memory && w.rules.readThroughLink(s.loc) {
+		v.maybe("EACCES")
+	}
+}
+
 func judgeRead(w *World, op Op, v *verdict, _ bool) {
 	s := w.get(op.A, true, v)
 	switch {
@@ -26,6 +33,7 @@ func judgeRead(w *World, op Op, v *verdict, _ bool) {
 	default:
 		v.value = s.obj.Text
 	}
+	w.behindLink(s, v)
 }
 
 func judgeList(w *World, op Op, v *verdict, _ bool) {
@@ -42,6 +50,7 @@ func judgeList(w *World, op Op, v *verdict, _ bool) {
 	default:
 		v.value = strings.Join(s.obj.names(), "\n")
 	}
+	w.behindLink(s, v)
 }
 
 func judgeStat(w *World, op Op, v *verdict, _ bool) {

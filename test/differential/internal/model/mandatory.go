@@ -43,6 +43,7 @@ func (r *rules) mandatory() {
 		o := r.root.at(s)
 		return o != nil && o.Kind == Dir && coversAny(r.roots, s) && !coversAny(listed, s) && !r.hidden(s, true)
 	}
+	r.noGit = r.root.at(Cwd+"/.git") == nil
 	r.inCwd()
 	r.linked()
 	starts := append([]string{Cwd, Home}, r.roots...)
@@ -249,7 +250,7 @@ func (r *rules) protectBehind(link string, names ...string) {
 // mandatoryLater says that a name which comes to be during the run is one that a supervisor may refuse, although FS-38
 // speaks only of what exists at the start ("Limits": names judged at access time where supervised).
 func (r *rules) mandatoryLater(loc string) bool {
-	if r.root.at(Cwd+"/.git") == nil && covers(Cwd+"/.git", loc) {
+	if r.noGit && covers(Cwd+"/.git", loc) {
 		return false // git init works (FS-37)
 	}
 	before := ""

@@ -24,6 +24,7 @@ type rules struct {
 	maybeDenied               []string        // absent names whose creation may be refused
 	late                      []live          // read denies of what appears later (FS-10, FS-55)
 	writePatterns             []live
+	noGit                     bool // the working directory holds no .git at the start
 	err                       error
 }
 
@@ -255,19 +256,31 @@ func (r *rules) cannotAppear(loc string) (must, maybe bool) {
 }
 
 // throughLink says that a name through a link could match a write pattern, while the location does not.
-func (r *rules) throughLink(loc string) bool {
+func (r *rules) throughLink(loc string) bool { return r.byName(loc, r.writePatterns) }
+
+// readThroughLink is the same for reading what is at loc or lies beneath it.
+func (r *rules) readThroughLink(loc string) bool {
+	for _, p := range upwards(loc) {
+		if r.byName(p, r.late) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *rules) byName(loc string, patterns []live) bool {
 	found := false
 	r.root.each("/", func(at string, o *Object) {
 		if o.Kind != Link {
 			return
 		}
 		to := follow(r.root, at, true, plain)
-		if to.loc == "" || !covers(to.loc, loc) {
+		if to.loc == "" || to.loc == "/" || !covers(to.loc, loc) {
 			return
 		}
 		name := path.Join(at, "./"+loc[len(to.loc):])
-		for _, l := range r.writePatterns {
-			found = found || l.text(name)
+		for _, l := range patterns {
+			found = found || l.rest != "" && l.text(name)
 		}
 	})
 	return found
