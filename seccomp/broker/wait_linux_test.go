@@ -34,7 +34,7 @@ func openWaiting(name string, flags int) (tid int, result <-chan error) {
 	go func() {
 		runtime.LockOSThread()
 		number <- unix.Gettid()
-		fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, uintptr(unix.AT_FDCWD&(1<<64-1)), cstring(name), uintptr(flags), 0o600, 0, 0)
+		fd, _, errno := syscall.Syscall6(unix.SYS_OPENAT, uintptr(unix.AT_FDCWD&(1<<64-1)), cstring(name), uintptr(flags), 0o600, 0, 0)
 		if errno != 0 {
 			answer <- errno
 			return
