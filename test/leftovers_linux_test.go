@@ -235,14 +235,20 @@ func (b *box) tree(dir string) map[string]string {
 // unchanged wants that a directory is on the host as it was.
 func (b *box) unchanged(dir string, before map[string]string) {
 	b.t.Helper()
-	after := b.tree(dir)
+	sameTrees(b.t, before, b.tree(dir))
+}
+
+// sameTrees wants that two trees of the host are the same.
+func sameTrees(t *testing.T, before, after map[string]string) {
+	t.Helper()
 	for path, text := range before {
 		if got, ok := after[path]; !ok || got != text {
-			b.t.Errorf("host: %s was %.80q, is %.80q", path, text, got)
+			t.Errorf("host: %s was %.80q, is %.80q", path, text, got)
 		}
-		delete(after, path)
 	}
 	for path := range after {
-		b.t.Errorf("host: %s is new", path)
+		if _, ok := before[path]; !ok {
+			t.Errorf("host: %s is new", path)
+		}
 	}
 }

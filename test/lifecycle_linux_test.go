@@ -111,7 +111,7 @@ func TestFS_case29_FS52_54_KilledSrtLeavesNoFile(t *testing.T) {
 		b.repository(".")
 		b.file(".bashrc", "")
 		before := b.tree(".")
-		cmd := b.command(b.srt(cfg{aw: list{"."}, dw: list{"f"}}, "sh", "-c", "touch ../../tmp/ready; cat; exec sleep 60")...)
+		cmd := b.command(b.srt(cfg{aw: list{"."}, dw: list{"f", "later/x", "*.pem"}, dr: list{"secrets"}}, "sh", "-c", "cat; exec sleep 60")...)
 		in, err := cmd.StdinPipe()
 		b.must(err)
 		b.must(cmd.Start())

@@ -29,6 +29,34 @@ func raw(number, a, b, c uintptr) error {
 	return nil
 }
 
+func openat2create(a []string) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, a[0], &unix.OpenHow{Flags: unix.O_WRONLY | unix.O_CREAT | unix.O_CLOEXEC, Mode: 0o644})
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// tmplink gives a file without a name in a directory a name.
+func tmplink(a []string) error {
+	fd, err := unix.Open(a[0], unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, a[1], unix.AT_SYMLINK_FOLLOW)
+}
+
+// bind makes a Unix socket at a path.
+func bind(a []string) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Bind(fd, &unix.SockaddrUnix{Name: a[0]})
+}
+
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

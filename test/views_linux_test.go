@@ -1,0 +1,110 @@
+package test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// What a command sees: reads that nothing denies, hidden and re-allowed places, credential files, lists of one command.
+
+func TestFS_21_ReadsAreAllowedUnlessDenied(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.file("../other/f", "elsewhere")
+		b.file(b.dir+"/beyond", "outside of the home")
+		b.check(cfg{}, "holds ../other/f elsewhere: ok", "holds "+b.dir+"/beyond outside: ok", "read /etc/passwd: ok", "list /usr: ok", "list /: ok",
+			"read /proc/self/status: ok", "list /sys: ok")
+	})
+}
+
+func TestFS_25_ReallowedPlacesListOnlyTheWay(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.file("h/a/b/shown", "text")
+		b.file("h/a/b/not", "secret")
+		b.file("h/a/not", "secret")
+		b.file("h/not", "secret")
+		b.file("hf", "secret")
+		c := cfg{dr: list{"h", "hf"}, ar: list{"h/a/b/shown"}}
+		r := b.sh(c, "ls -A h h/a h/a/b; cat h/a/b/shown; ls -A; stat -c %s hf").ok()
+		r.prints("h:\na\n\nh/a:\nb\n\nh/a/b:\nshown\ntexth\nhf\n0")
+		b.check(c, "read h/a/b/not: ENOENT", "read h/not: ENOENT", "stat h/a/not: ENOENT")
+	})
+}
+
+// masked is a settings file that masks a file.
+func masked(path string) object {
+	return object{"credentials": object{"allowPlaintextInject": true, "files": list{object{"path": path, "mode": "mask"}}}}
+}
+
+// Until there are contents to show instead, a masked file is hidden, and a warning says so.
+func TestFS_case33_FS58_MaskedFile(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.file("tok", "real")
+		b.file("other", "x")
+		b.link("tok", "alias")
+		c := cfg{dr: list{"tok"}, ar: list{"tok"}, aw: list{".", "tok"}, top: masked("tok")}
+		read := "read tok: EACCES"
+		if b.who.root() {
+			read = "size0 tok: ok"
+		}
+		r := b.check(c, read, "size0 tok: ok", "write tok: refused", "chmod tok: refused", "unlink tok: EBUSY", "rename tok t2: EBUSY",
+			"rename other tok: EBUSY", "link tok h: EXDEV", "create n: ok")
+		r.says("tok", "hidden")
+		if r := b.sh(c, "cat tok alias; cp tok c; cat c"); strings.Contains(r.stdout, "real") {
+			t.Errorf("the real content shows: %v", r)
+		}
+		b.holds("tok", "real")
+	})
+}
+
+func TestFS_case34_FS56_57_59_DisabledWithMask(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.file("d/tok", "real")
+		b.file("netrc", "plain")
+		top := object{"credentials": object{"allowPlaintextInject": true, "files": list{object{"path": "d/tok", "mode": "mask"},
+			object{"path": "netrc", "mode": "deny"}, object{"path": "missing", "mode": "mask"}}}}
+		c := cfg{dr: list{"netrc"}, fs: object{"disabled": true}, top: top}
+		b.check(c, "size0 d/tok: ok", "write d/tok: refused", "unlink d/tok: EBUSY", "rename d e: EBUSY", "holds netrc plain: ok", "create ../z: ok",
+			"create .bashrc: ok").says("tok")
+		if r := b.sh(c, "cat d/tok"); strings.Contains(r.stdout, "real") {
+			t.Errorf("the real content shows: %v", r)
+		}
+		b.holds("d/tok", "real")
+		b.holds("../z", "made")
+		b.holds(".bashrc", "made")
+	})
+}
+
+func TestFS_59_MaskPathsThatCannotBe(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		r := b.run(cfg{top: masked("d/")}, "touch", b.dir+"/tmp/ran")
+		r.exits(1).says("Error: ", "credentials.files.0")
+		b.absent(b.dir + "/tmp/ran")
+		b.file("d/k", "secret")
+		b.check(cfg{top: masked("d")}, "read d/k: ENOENT") // denied, not skipped (design, "Settled")
+	})
+}
+
+// The lists of one command are decided by policy.Override; what comes of them is what a session with these settings does.
+func TestFS_case35_FS60_61_ListsOfOneCommand(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.file("f", "secret")
+		session := cfg{dr: list{"f"}, fs: object{"disabled": true}}
+		b.check(session, "holds f secret: ok", "create ../m: ok")
+		decoded, err := config.Decode(session.json())
+		b.must(err)
+		one := policy.Override(decoded, policy.CommandOverride{Filesystem: &policy.FilesystemOverride{}})
+		c := cfg{fs: object{"disabled": one.Filesystem.Disabled}}
+		for _, e := range one.Filesystem.DenyRead {
+			c.dr = append(c.dr, e.Path)
+		}
+		read := "read f: EACCES"
+		if b.who.root() {
+			read = "size0 f: ok"
+		}
+		b.check(c, read, "size0 f: ok", "create ../n: refused", "create n: refused")
+		b.absent("../n")
+	})
+}
