@@ -105,7 +105,7 @@ func (w *World) writeTo(s spot, op Op, v *verdict, act bool) {
 		v.open = true
 	case s.on.zone == readOnly, s.on.zone == sealed:
 		v.no(refused)
-	case w.hiddenNow(s):
+	case w.hiddenNow(s), s.on.zone == writable && w.rules.readThroughLink(s.loc):
 		v.maybe(refused) // whether a writer must be refused what a reader is, is not said of names that appear later
 	}
 	switch {
@@ -126,7 +126,7 @@ func judgeCreate(w *World, op Op, v *verdict, act bool) {
 
 // opensNew leaves open whether a name that must not be read may be opened by its maker.
 func (w *World) opensNew(s spot, v *verdict) {
-	if s.dir != nil && !s.exists && s.in.zone == writable && w.rules.hiddenLate(s.loc, false) {
+	if s.dir != nil && !s.exists && s.in.zone == writable && (w.rules.hiddenLate(s.loc, false) || w.rules.readThroughLink(s.loc)) {
 		v.maybe(refused)
 	}
 }

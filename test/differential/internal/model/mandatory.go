@@ -191,7 +191,7 @@ func (r *rules) search(start string, o *Object) {
 		name, above := strings.ToLower(names[len(names)-1]), len(names)-1
 		in := strings.ToLower(path.Base(path.Dir(loc)))
 		dirs := above // directories above a listed directory or a repository
-		if in == ".claude" || in == ".git" {
+		if in == ".claude" && !slices.Contains(mandatoryDirs, name) {
 			dirs = max(above-1, 0)
 		}
 		deep := dirs > 0 && dirs > n-2

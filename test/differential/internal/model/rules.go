@@ -42,6 +42,15 @@ func (l live) text(loc string) bool {
 	return loc != l.dir && covers(l.dir, loc) && matches(l.rest, trim(l.dir, loc))
 }
 
+// over reports whether l denies p, which is loc or lies above it. A pattern that ends in `/**` does so by the directory it
+// matches, so that an allowRead beneath re-opens new names (FS-20).
+func (l live) over(p, loc string) bool {
+	if cut, ok := strings.CutSuffix(l.rest, "/**"); ok {
+		return p != loc && live{dir: l.dir, rest: cut}.text(p)
+	}
+	return l.text(p)
+}
+
 func trim(dir, loc string) string {
 	if dir == "/" {
 		return loc[1:]
@@ -147,7 +156,7 @@ func (r *rules) readAllow(e Entry) {
 			all = []found{{at: at}}
 		} else {
 			all = expandAllow(r.root, rd)
-			if strings.HasSuffix(rd.rest, "/**") {
+			if strings.HasSuffix("/"+rd.rest, "/**") {
 				r.err = ErrUnstated // whether the directory is allowed with what it holds is not said (FS-20)
 			}
 		}
@@ -225,7 +234,7 @@ func (r *rules) hiddenLate(loc string, isDir bool) bool {
 	deny := -1
 	for _, p := range upwards(loc) {
 		for _, l := range r.late {
-			if l.text(p) {
+			if l.over(p, loc) {
 				if l.hard {
 					return true
 				}

@@ -42,7 +42,7 @@ func Start(items []Item, pol Policy, root bool) (w *World, err error) {
 		}
 	}()
 	host := Plant(items)
-	r, err := newRules(host, pol)
+	r, err := newRules(Plant(items), pol) // a tree of its own, which stays as it is at the start
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (w *World) showLinks() {
 		if around.zone != memory || w.parts[l] != nil {
 			continue
 		}
-		to := follow(r.root, l, true, plain)
+		to := follow(w.host, l, true, plain)
 		if to.obj == nil || coversAny(r.cred, l) || deepestOf(all, to.loc) != deepestOf(all, l) || !covers(around.at, to.loc) {
 			continue
 		}
