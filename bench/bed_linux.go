@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 type options struct {
@@ -30,6 +32,7 @@ type bed struct {
 	ref    *reference
 	people []person
 	notes  []string
+	memory string // a file system in memory that is mounted in the folder, empty where that is not possible
 }
 
 // person is somebody to run a command as.
@@ -67,7 +70,62 @@ func newBed(o options) (*bed, error) {
 	return b, nil
 }
 
-func (b *bed) close() { os.RemoveAll(b.folder) }
+func (b *bed) close() {
+	if b.memory != "" {
+		unix.Unmount(b.memory, unix.MNT_DETACH)
+	}
+	os.RemoveAll(b.folder)
+}
+
+// disk is somewhere to put a place.
+type disk struct {
+	name string // of its file system, for the table
+	bed  *bed   // with its folder there
+}
+
+// disks are the folder of the bed and, for root, one in memory.
+func (b *bed) disks() []disk {
+	disks := []disk{{fileSystem(b.folder), b}}
+	if os.Geteuid() != 0 {
+		return disks
+	}
+	if b.memory == "" {
+		memory := filepath.Join(b.folder, "memory")
+		err := os.Mkdir(memory, 0o755)
+		if err == nil {
+			err = unix.Mount("tmpfs", memory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
+		}
+		if err != nil {
+			fmt.Println("note: no folder in memory:", err)
+			return disks
+		}
+		b.memory = memory
+	}
+	inMemory := *b
+	inMemory.folder = b.memory
+	return append(disks, disk{fileSystem(b.memory), &inMemory})
+}
+
+// fileSystem names the file system of a folder as statfs(2) does.
+func fileSystem(folder string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(folder, &st); err != nil {
+		return err.Error()
+	}
+	switch st.Type {
+	case unix.TMPFS_MAGIC:
+		return "tmpfs"
+	case unix.EXT4_SUPER_MAGIC:
+		return "ext4"
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		return "overlayfs"
+	case unix.XFS_SUPER_MAGIC:
+		return "xfs"
+	case unix.BTRFS_SUPER_MAGIC:
+		return "btrfs"
+	}
+	return fmt.Sprintf("file system %#x", st.Type)
+}
 
 // runs scales a number of runs.
 func (b *bed) runs(n int) int {
@@ -151,16 +209,25 @@ func (p person) own(tree string) error {
 type settings struct {
 	domains   []string
 	denyWrite []string
+	masks     []string // credential files
 }
 
 // place makes a folder called name and a settings file beside it; fill puts things into the folder, or is nil.
 func (b *bed) place(name string, who person, s settings, fill func(folder string) error) (place, error) {
 	p := place{folder: filepath.Join(b.folder, name+"-"+who.name), who: who}
 	p.settings = p.folder + ".json"
-	text, err := json.Marshal(map[string]any{
+	content := map[string]any{
 		"network":    map[string]any{"allowedDomains": s.domains, "deniedDomains": []string{}},
 		"filesystem": map[string]any{"denyRead": []string{}, "allowWrite": []string{"."}, "denyWrite": orEmpty(s.denyWrite)},
-	})
+	}
+	if len(s.masks) > 0 {
+		var files []map[string]string
+		for _, f := range s.masks {
+			files = append(files, map[string]string{"path": f, "mode": "mask"})
+		}
+		content["credentials"] = map[string]any{"files": files}
+	}
+	text, err := json.Marshal(content)
 	if err != nil {
 		return place{}, err
 	}

@@ -42,6 +42,7 @@ func modes() map[string]func(args []string) error {
 		"load-calls":    callsMode,
 		"load-files":    filesMode,
 		"load-execs":    execsMode,
+		"load-build":    buildMode,
 		"load-idle":     idleMode,
 		"load-stamp":    stampMode,
 	}

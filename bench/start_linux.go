@@ -128,7 +128,34 @@ func entries(b *bed) []group {
 			groups = append(groups, entriesOf(b, n, absent))
 		}
 	}
-	return groups
+	return append(groups, masksOf(b, 8000))
+}
+
+// masksOf starts with n masked credential files.
+func masksOf(b *bed, n int) group {
+	what := fmt.Sprintf("start with %d masked files", n)
+	s := oneDomain
+	for i := range n {
+		s.masks = append(s.masks, filepath.Join("keys", fmt.Sprintf("f%05d", i)))
+	}
+	p, err := b.place("masks", b.people[0], s, func(folder string) error {
+		if err := os.Mkdir(filepath.Join(folder, "keys"), 0o755); err != nil {
+			return err
+		}
+		for _, f := range s.masks {
+			if err := os.WriteFile(filepath.Join(folder, f), []byte("secret\n"), 0o600); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return failed(what, err)
+	}
+	return group{what, "ms", alternate(b.runs(15), []peer{b.srtPeer()}, func(r peer) (float64, error) {
+		got, err := r.run(p, "true")
+		return milliseconds(got.took), err
+	})}
 }
 
 // entriesOf starts with n denyWrite entries, of files that exist or not.

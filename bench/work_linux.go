@@ -26,7 +26,7 @@ func work(b *bed) []group {
 		return []group{failed("work", err)}
 	}
 	peers := append([]peer{outside, bwrap()}, b.sandboxes()...)
-	var groups []group
+	groups := builds(b)
 	for _, m := range []struct {
 		what, unit string
 		n          int
@@ -50,6 +50,79 @@ func work(b *bed) []group {
 		})})
 	}
 	return groups
+}
+
+// build is how many files the load makes and how many programs it starts, as a build does (docs/architecture.md).
+const (
+	buildFiles = 10_000
+	buildExecs = 2_000
+)
+
+// builds measures a build in a folder in memory and in one where temporary files lie, with denies of names that do not
+// exist in force, some of them in the very directories that files are made in. The outside runs twice in each round: what
+// the second differs from the first is the noise of the machine.
+func builds(b *bed) []group {
+	s := oneDomain
+	s.denyWrite = []string{"secrets/prod.env", ".env.production", "src/local/key", "out/absent"}
+	again := outside
+	again.name = "outside, again"
+	peers := append([]peer{outside, again, bwrap()}, b.sandboxes()...)
+	var groups []group
+	for _, at := range b.disks() {
+		what := fmt.Sprintf("a build of %d files and %d programs, absent denies, %s", buildFiles, buildExecs, at.name)
+		p, err := at.bed.place("build", b.people[0], s, func(folder string) error {
+			return errors.Join(os.Mkdir(filepath.Join(folder, "src"), 0o755), os.Mkdir(filepath.Join(folder, "out"), 0o755))
+		})
+		if err != nil {
+			groups = append(groups, failed(what, err))
+			continue
+		}
+		args := []string{b.self, "load-build", strconv.Itoa(buildFiles), strconv.Itoa(buildExecs)}
+		groups = append(groups, group{what, "ms", alternate(b.runs(10), peers, func(r peer) (float64, error) {
+			got, err := r.run(p, args...)
+			if err != nil {
+				return 0, err
+			}
+			return parse(got.stdout, 0)
+		})})
+	}
+	return groups
+}
+
+// buildMode: FILES EXECS. Makes files in src and out, a fifth of them under a temporary name first, runs true now and
+// then, and prints milliseconds.
+func buildMode(args []string) error {
+	files, err1 := strconv.Atoi(args[0])
+	execs, err2 := strconv.Atoi(args[1])
+	program, err3 := exec.LookPath("true")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	start := time.Now()
+	for i := range files {
+		name := filepath.Join([]string{"src", "out"}[i%2], strconv.Itoa(i))
+		first := name
+		if i%5 == 0 {
+			first = name + ".tmp"
+		}
+		err := os.WriteFile(first, []byte("small\n"), 0o644)
+		if first != name {
+			err = errors.Join(err, os.Rename(first, name))
+		}
+		if err == nil && i*execs/files != (i+1)*execs/files {
+			err = exec.Command(program).Run()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Println(milliseconds(time.Since(start)))
+	for i := range files {
+		if err := os.Remove(filepath.Join([]string{"src", "out"}[i%2], strconv.Itoa(i))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // filesMode: COUNT. Creates that many files in a new folder here, and prints milliseconds.

@@ -35,7 +35,7 @@ mktemp -p . tmp.XXXXXX >/dev/null; rm tmp.*; : >missing/x || echo no`},
 sed -i 's/5/five/' n d/n; sed -i.bak '1d' d/n; sed -i --follow-symlinks '2d' link; sed -n 'w out' n; perl -pi.orig -e 's/7/seven/' n
 diff -u --label d/n.bak --label d/n d/n.bak d/n >p || true; patch -R d/n <p; patch -b -o patched d/n.bak p; sed -i 's/x/y/' absent || echo "status $?"; sort -o n n; ls -la --time-style=+`},
 	{name: "vim -es", tools: []string{"vim"}, prepare: "seq 1 50 >n; ln -s n link; ln n hard; mkdir d; chmod 600 n",
-		view: stage.View{Varying: []string{"d/.undo*"}}, script: `
+		view: stage.View{Varying: []string{"d/%*"}}, script: `
 vim -Nu NONE -es -c '%s/1/one/g' -c 'wq' n; vim -Nu NONE -es -c 'set backup backupdir=.,d backupext=.b' -c 'normal ggdd' -c 'w d/copy' -c 'wq' link
 vim -Nu NONE -es -c 'set undofile undodir=d' -c 'normal Gp' -c 'normal Aend' -c 'wq' n; vim -Nu NONE -es -c 'e! new/file' -c 'w ++p' -c 'q!' || true
 vim -Nu NONE -es -c 'r !echo filtered' -c 'saveas saved' -c 'qa!' n; ls -A . d`},
