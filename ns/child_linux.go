@@ -15,7 +15,8 @@ import (
 // the host side, and every result that matters is checked.
 
 // Descriptor numbers in the child, from its first steps on: 0 to 2 are the command's standard streams, ctlFD is the
-// socket pair of protocol.go, and everything from firstFree on was opened by the program itself.
+// socket pair of protocol.go, and everything from firstFree on is what pid 1 holds (Command.Hold) and, after that, what the
+// program itself opens.
 const (
 	ctlFD     = 3
 	firstFree = 4
@@ -39,6 +40,8 @@ type child struct {
 	streams [4]uintptr // standard streams and the socket, as numbered in the host process
 	scratch [4]uintptr
 	msg     [4]uint32
+	parcel          // for the word to go on
+	held    uintptr // how many descriptors came with it, at the numbers from firstFree on
 	errno   uintptr
 	session Session
 	tty     uintptr
@@ -127,16 +130,23 @@ func handOver(c *child) (step, errno uintptr) {
 	return fixedCloseRange, closeFrom(firstFree)
 }
 
-// awaitGo waits for the word that the program is written and the identities are mapped. Without it the host side is gone.
+// awaitGo waits for the word that the program is written and the identities are mapped, and takes what pid 1 is to hold.
+// Without the word the host side is gone.
 //
 //go:norace
 //go:nosplit
 func awaitGo(c *child) (step, errno uintptr) {
-	n, errno := sys(syscall.SYS_RECVFROM, ctlFD, uintptr(unsafe.Pointer(&c.msg)), msgSize, 0, 0, 0)
-	if errno == 0 && (n != msgSize || c.msg[0] != msgGo) {
-		errno = uintptr(syscall.ESHUTDOWN)
+	n, errno := receive(&c.parcel)
+	switch {
+	case errno != 0:
+		return fixedGo, errno
+	case n != msgSize || c.msg[0] != msgGo:
+		return fixedGo, uintptr(syscall.ESHUTDOWN)
+	case !placed(&c.parcel, uintptr(c.msg[1])):
+		return fixedHold, uintptr(syscall.EMFILE)
 	}
-	return fixedGo, errno
+	c.held = uintptr(c.msg[1])
+	return 0, 0
 }
 
 //go:norace

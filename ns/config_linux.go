@@ -49,6 +49,11 @@ type Command struct {
 	Candidates []string
 	// Args and Env are the command's, Args[0] included. No NUL bytes.
 	Args, Env []string
+	// Hold are descriptors, 16 at most, of which pid 1 keeps copies until it ends, and the command gets none: what they are
+	// for, a lock for example, lasts as long as the sandbox, whatever becomes of the host side. They stay the caller's to
+	// close, once Start has returned. pid 1 closes its copies no earlier than the last other process of the sandbox has
+	// ended, unless it is killed itself.
+	Hold []*os.File
 }
 
 // Status is how a command ended.

@@ -13,6 +13,7 @@ const (
 	fixedStreams = iota
 	fixedCloseRange
 	fixedGo
+	fixedHold
 	fixedSignalFD
 	fixedReady
 	fixedFork
@@ -26,6 +27,7 @@ var fixedSteps = [...]string{
 	fixedStreams:    "hand over the standard streams",
 	fixedCloseRange: "close the inherited descriptors (close_range)",
 	fixedGo:         "wait for the launch program",
+	fixedHold:       "take the descriptors that the sandbox holds",
 	fixedSignalFD:   "watch for ended processes (signalfd)",
 	fixedReady:      "report that the set-up is done",
 	fixedFork:       "fork the command",

@@ -112,10 +112,7 @@ func newHand(keep Capabilities) (*Hand, error) {
 	h.state.self.groups, h.state.self.ngroups = list.value, uintptr(len(groups))
 	p.start = p.data
 	s := h.state
-	s.iov.Len = msgSize
-	setBase(&s.iov.Base, fixed(&s.msg))
-	s.header.Iov, s.header.Iovlen = &s.iov, 1
-	setBase(&s.header.Control, fixed(&s.control))
+	s.prepare(&s.msg)
 	h.in.prepare()
 	return h, p.err
 }

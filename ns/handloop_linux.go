@@ -27,19 +27,11 @@ type handState struct {
 	script
 	streams [handFDs]uintptr // as numbered in the host process
 	scratch [handFDs]uintptr
-	header  unix.Msghdr
-	iov     unix.Iovec
 	msg     [4]uint32
-	control handRights
-	passed  uintptr // how many descriptors come with the program
-	acts    uintptr // not 0: the program may have changed whose rights it acts with
-	self    handSelf
-}
-
-// handRights is the control message with the passed descriptors (cmsg(3), SCM_RIGHTS).
-type handRights struct {
-	head unix.Cmsghdr
-	fds  [maxFiles]int32
+	parcel
+	passed uintptr // how many descriptors come with the program
+	acts   uintptr // not 0: the program may have changed whose rights it acts with
+	self   handSelf
 }
 
 // handSelf is the hand's own identity.
@@ -105,27 +97,12 @@ func placeDescriptors(c *handState) (errno uintptr) {
 //go:norace
 //go:nosplit
 func receiveProgram(c *handState) {
-	var n, errno uintptr
-	for {
-		c.header.Controllen = uint64(unsafe.Sizeof(c.control))
-		n, errno = sys(syscall.SYS_RECVMSG, ctlFD, uintptr(unsafe.Pointer(&c.header)), unix.MSG_CMSG_CLOEXEC, 0, 0, 0)
-		if errno != uintptr(syscall.EINTR) {
-			break
-		}
-	}
-	if errno != 0 || n != msgSize || c.msg[0] != msgRun || c.header.Flags&unix.MSG_CTRUNC != 0 {
+	n, errno := receive(&c.parcel)
+	if errno != 0 || n != msgSize || c.msg[0] != msgRun {
 		exit(0)
 	}
-	if c.passed == 0 {
-		return
-	}
-	if uintptr(c.control.head.Len) != unsafe.Sizeof(unix.Cmsghdr{})+4*c.passed || c.passed > maxFiles {
+	if !placed(&c.parcel, c.passed) {
 		exit(1)
-	}
-	for i := range c.passed {
-		if fd := *(*int32)(unsafe.Add(unsafe.Pointer(&c.control.fds), 4*i)); uintptr(fd) != HandFirst+i {
-			exit(1)
-		}
 	}
 }
 

@@ -160,7 +160,7 @@ type inbox struct {
 	header  unix.Msghdr
 	iov     unix.Iovec
 	msg     message
-	control handRights
+	control rights
 	fds     [maxFiles]int
 }
 

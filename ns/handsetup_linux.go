@@ -40,6 +40,17 @@ func (p *Prepared) AllowHands() error {
 	return nil
 }
 
+// UserNamespace opens the user namespace of the sandbox, which every process of it is in or beneath. As AllowHands it
+// belongs between Prepare and Start. The caller closes it.
+func (p *Prepared) UserNamespace() (*os.File, error) {
+	path := "/proc/" + strconv.Itoa(p.process.pid) + "/ns/user"
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &StepError{Op: "open the namespace", Subject: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
 // closeAll closes files and forgets them.
 func closeAll(files []*os.File) {
 	for i, f := range files {

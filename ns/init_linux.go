@@ -15,7 +15,7 @@ import (
 //go:norace
 //go:nosplit
 func becomeInit(c *child) (step, errno uintptr) {
-	if errno = closeFrom(firstFree); errno != 0 {
+	if errno = closeFrom(firstFree + c.held); errno != 0 {
 		return fixedCloseRange, errno
 	}
 	c.tty = none
@@ -82,6 +82,7 @@ func answer(c *child) {
 		return
 	}
 	if errno != 0 || n != msgSize {
+		endAll()
 		exit(1)
 	}
 	switch c.msg[0] {
@@ -92,6 +93,18 @@ func answer(c *child) {
 			foreground(c, c.tty, c.main)
 		}
 		sys(syscall.SYS_KILL, c.target, uintptr(unix.SIGCONT), 0, 0, 0, 0)
+	}
+}
+
+// endAll ends every other process of the sandbox and waits until they are gone. The kernel does the same when this process
+// ends, but only after it has closed this process's descriptors: what they hold would not outlast the others.
+//
+//go:norace
+//go:nosplit
+func endAll() {
+	sys(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	for errno := uintptr(0); errno == 0 || errno == uintptr(syscall.EINTR); { // until ECHILD
+		_, errno = sys(syscall.SYS_WAIT4, ^uintptr(0), 0, syscall.WALL, 0, 0, 0)
 	}
 }
 

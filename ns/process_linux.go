@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -54,6 +55,20 @@ func (p *Process) awaitReady() error {
 func (p *Process) send(m message) error {
 	err := unix.Sendto(int(p.ctl.Fd()), m.encode(), unix.MSG_NOSIGNAL, nil)
 	return os.NewSyscallError("send to the sandbox", err)
+}
+
+// sendFiles sends a message with copies of descriptors.
+func (p *Process) sendFiles(m message, files []*os.File) error {
+	if len(files) == 0 {
+		return p.send(m)
+	}
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	_, err := unix.SendmsgN(int(p.ctl.Fd()), m.encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+	runtime.KeepAlive(files)
+	return os.NewSyscallError("send descriptors to the sandbox", err)
 }
 
 // store takes ownership of received descriptors.

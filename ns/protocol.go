@@ -12,7 +12,7 @@ import "encoding/binary"
 //	   | clone(namespaces) ----------------------> |
 //	   | writes uid_map, gid_map                   | takes its descriptors, closes all others
 //	   | writes the program into shared memory     |
-//	   | go -------------------------------------> | runs the program
+//	   | go(count) + SCM_RIGHTS -----------------> | keeps what came for its whole life; runs the program
 //	   | <---------------- file(index) + SCM_RIGHTS|   what it opened for the host side
 //	   | <----------------------------------- ready|   the program is done
 //	   |                                           | vfork ---------------------> | session, terminal

@@ -66,7 +66,7 @@ func (p *Prepared) Start(cmd *Command) (*Process, error) {
 	err := p.child.become(cmd, proc.program)
 	if err == nil {
 		proc.name = cmd.Args[0]
-		err = proc.send(message{msgGo})
+		err = proc.sendFiles(message{msgGo, uint32(len(cmd.Hold))}, cmd.Hold)
 	}
 	if err == nil {
 		err = proc.awaitReady()
@@ -109,6 +109,7 @@ func (ch *child) prepare(c *Config, ctl int) error {
 		streams: [4]uintptr{c.Stdin.Fd(), c.Stdout.Fd(), c.Stderr.Fd(), uintptr(ctl)},
 		capHead: capHeader{version: unix.LINUX_CAPABILITY_VERSION_3},
 	}
+	ch.parcel.prepare(&ch.msg)
 	return nil
 }
 
@@ -116,6 +117,9 @@ func (ch *child) prepare(c *Config, ctl int) error {
 func (ch *child) become(cmd *Command, p *Program) error {
 	if len(cmd.Args) == 0 {
 		return errors.New("ns: a command needs at least its name")
+	}
+	if len(cmd.Hold) > maxFiles {
+		return fmt.Errorf("ns: a sandbox cannot hold %d descriptors; %d is the most", len(cmd.Hold), maxFiles)
 	}
 	for _, list := range [][]string{cmd.Args, cmd.Env, cmd.Candidates} {
 		for _, s := range list {
