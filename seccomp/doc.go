@@ -14,7 +14,8 @@
 //	namespaces     unless allowNestedUserNamespaces
 //	unix           unless allowAllUnixSockets, where no broker watches connect
 //	unix-datagram  unless allowAllUnixSockets, where a broker watches connect
-//	names          while names are denied that do not exist
+//	ioctl-names    while names are denied that do not exist, where the kernel's hooks refuse them (package bpf)
+//	names          while names are denied that do not exist, where they do not
 //	opens          in place of names, while reads are denied that no mount can hide
 //
 // # Filters that notify

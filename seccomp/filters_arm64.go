@@ -14,6 +14,9 @@ var unixProgram string
 //go:embed filters/unix-datagram_arm64.bpf
 var unixDatagramProgram string
 
+//go:embed filters/ioctl-names_arm64.bpf
+var ioctlNamesProgram string
+
 //go:embed filters/names_arm64.bpf
 var namesProgram string
 

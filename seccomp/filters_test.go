@@ -80,6 +80,7 @@ func TestFilters_CommonCallsReadNoArgument(t *testing.T) {
 		"namespaces":    {callClone, callUnshare},
 		"unix":          {callSocket, callSocketpair},
 		"unix-datagram": {callSocket, callSocketpair},
+		"ioctl-names":   {callIoctl},
 		"names":         {callIoctl, callOpen, callOpenat},
 		"opens":         {callIoctl},
 	}

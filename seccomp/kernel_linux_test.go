@@ -181,6 +181,8 @@ func callsOf(filter string) []call {
 		}
 	case "unix", "unix-datagram":
 		more = unixCalls(filter)
+	case "ioctl-names":
+		more = ioctlNamesCalls()
 	case "names", "opens":
 		more = namesCalls(filter)
 	}
@@ -216,14 +218,6 @@ func unixCalls(filter string) []call {
 // namesCalls are those of names and opens, loaded without a listener: what would be asked fails with ENOSYS.
 func namesCalls(filter string) []call {
 	bad := ^uintptr(0) // no descriptor, no pointer
-	asked := func(name string, n numbers, want syscall.Errno, args ...uintptr) (list []call) {
-		if nr(n) == none {
-			return nil
-		}
-		c := call{Name: name, Number: nr(n), Want: want}
-		copy(c.Args[:], args)
-		return []call{c}
-	}
 	var calls []call
 	for name, n := range askedAlways {
 		calls = append(calls, asked(name, n, unix.ENOSYS, bad, bad, bad, bad)...)
@@ -241,13 +235,29 @@ func namesCalls(filter string) []call {
 		calls = append(calls, asked(name, callOpen, want, bad, flags)...)
 		calls = append(calls, asked(name+" at", callOpenat, want, bad, bad, flags)...)
 	}
+	return append(append(calls, ioctlNamesCalls()...), asked("landlock_create_ruleset", callLandlock, unix.EOPNOTSUPP, 0, 0, 1)...)
+}
+
+// asked is a call, if this architecture has it.
+func asked(name string, n numbers, want syscall.Errno, args ...uintptr) []call {
+	if nr(n) == none {
+		return nil
+	}
+	c := call{Name: name, Number: nr(n), Want: want}
+	copy(c.Args[:], args)
+	return []call{c}
+}
+
+// ioctlNamesCalls are the requests that make a name.
+func ioctlNamesCalls() (calls []call) {
+	bad := ^uintptr(0)
 	for _, request := range []uintptr{0x50009401, 0x5000940e, 0x50009417, 0x50009418, 0x40186f04, 0x4020bc10, 0x4030bc1d} {
 		name := fmt.Sprintf("ioctl %#x", request)
 		calls = append(calls, asked(name, callIoctl, unix.EPERM, bad, request)...)
 		calls = append(calls, asked(name+" high", callIoctl, unix.EPERM, bad, high|request)...)
 		calls = append(calls, asked(name+" and one more", callIoctl, unix.EBADF, bad, request+0x20)...)
 	}
-	return append(calls, asked("landlock_create_ruleset", callLandlock, unix.EOPNOTSUPP, 0, 0, 1)...)
+	return calls
 }
 
 func TestKernel_EveryRuleGivesItsErrno_NET81_NET83(t *testing.T) {

@@ -25,7 +25,7 @@ func Supported() error {
 // Filter is one system call filter for the architecture this binary was built for. It is an immutable value, safe for
 // use by any number of goroutines. The zero value has no program and cannot be loaded.
 type Filter struct {
-	// Name is "base", "namespaces", "unix", "unix-datagram", "names" or "opens"; Stack joins names with " + ".
+	// Name is "base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names" or "opens"; Stack joins names with " + ".
 	Name string
 
 	program  string
@@ -33,8 +33,8 @@ type Filter struct {
 }
 
 // all lists every filter, in the order of internal/rules.
-func all() [6]Filter {
-	return [6]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), Names(), Opens()}
+func all() [7]Filter {
+	return [7]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), IoctlNames(), Names(), Opens()}
 }
 
 // Program returns a copy of the filter: an array of struct sock_filter (seccomp(2), 8 bytes each, the machine's byte
@@ -61,6 +61,10 @@ func Unix() Filter { return Filter{Name: "unix", program: unixProgram} }
 // UnixDatagram returns the filter that takes the place of [Unix] where a broker judges every connect: it refuses only
 // the AF_UNIX sockets that can send without one, and AF_VSOCK. Only allowAllUnixSockets lifts it.
 func UnixDatagram() Filter { return Filter{Name: "unix-datagram", program: unixDatagramProgram} }
+
+// IoctlNames returns the filter for sandboxes in which the kernel refuses denied names that do not exist by hooks (FS-30): it
+// refuses the requests of ioctl that make a name past every hook. [Names] and [Opens] refuse them as well.
+func IoctlNames() Filter { return Filter{Name: "ioctl-names", program: ioctlNamesProgram} }
 
 // Names returns the filter for sandboxes with denied names that do not exist (FS-30, FS-33, FS-55): it puts every call
 // that can make a name to the listener, whose holder performs it. It takes the last place in [Stack].

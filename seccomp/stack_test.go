@@ -15,7 +15,7 @@ func TestStack(t *testing.T) {
 	}
 	for _, set := range [][]Filter{
 		{Base(), Namespaces(), Unix()}, {Base(), Unix()}, {Base(), Namespaces()}, {Base(), Namespaces(), UnixDatagram()},
-		{Base(), Namespaces(), UnixDatagram(), Names()}, {Base(), Names()}, {Base(), Namespaces(), Unix(), Opens()},
+		{Base(), Namespaces(), UnixDatagram(), Names()}, {Base(), Names()}, {Base(), Namespaces(), Unix(), Opens()}, {Base(), Namespaces(), Unix(), IoctlNames()},
 	} {
 		joined := Stack(set...)
 		if len(joined) != 1 {

@@ -27,7 +27,7 @@ const (
 )
 
 var (
-	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "names", "opens"}
+	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens"}
 	archNames   = []string{"amd64", "arm64"}
 	archTokens  = map[string]uint32{"amd64": archX86_64, "arm64": archARM64}
 )
@@ -101,6 +101,8 @@ func want(filter, arch string, d sim.Data) uint32 {
 		return wantBase(arch, d)
 	case "namespaces":
 		return wantNamespaces(arch, d)
+	case "ioctl-names":
+		return wantIoctlNames(arch, d)
 	case "names", "opens":
 		return wantNames(filter, arch, d)
 	default:
@@ -195,7 +197,12 @@ func wantNames(filter, arch string, d sim.Data) uint32 {
 		return userNotif
 	case n == callLandlock.on(arch):
 		return errnoBit | 95
-	case n == callIoctl.on(arch):
+	}
+	return wantIoctlNames(arch, d)
+}
+
+func wantIoctlNames(arch string, d sim.Data) uint32 {
+	if d.Number == callIoctl.on(arch) {
 		switch uint32(d.Args[1]) {
 		case 0x50009401, 0x5000940e, 0x50009417, 0x50009418, 0x40186f04, 0x4020bc10, 0x4030bc1d:
 			return errnoBit | 1

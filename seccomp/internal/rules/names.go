@@ -46,6 +46,11 @@ func opens() Filter {
 	)}
 }
 
+// ioctlNames is for sandboxes in which the kernel itself refuses denied names that do not exist, by hooks (package bpf): it
+// refuses what goes through no hook. It stays apart from base, whose ioctl every sandbox pays for, and which would forbid
+// subvolumes where no name is denied.
+func ioctlNames() Filter { return Filter{Name: "ioctl-names", Rules: nameRequests()} }
+
 // makers asks about every call that always makes a name, or whose flags are in memory.
 func makers() []Rule {
 	const why = "makes a name, which the policy may deny"
@@ -70,8 +75,12 @@ func makers() []Rule {
 
 // unjudged refuses what makes a name, or a boundary, that the broker cannot see.
 func unjudged() []Rule {
-	rules := []Rule{{Call: "landlock_create_ruleset", Errno: EOPNOTSUPP,
-		Why: "a layer of the command's own would not bind what the broker performs for it"}}
+	return join([]Rule{{Call: "landlock_create_ruleset", Errno: EOPNOTSUPP,
+		Why: "a layer of the command's own would not bind what the broker performs for it"}}, nameRequests())
+}
+
+// nameRequests refuses the requests of ioctl that make a name.
+func nameRequests() (rules []Rule) {
 	for _, r := range []struct {
 		value uint64
 		name  string
