@@ -61,10 +61,9 @@ type Config struct {
 	Workers int
 }
 
-// defaultWorkers is Config.Workers when none is given, surplus how many idle ones are kept.
+// defaultWorkers is Config.Workers when none is given, maxReports how many reports may wait.
 const (
 	defaultWorkers = 64
-	surplus        = 2
 	maxReports     = 1024
 )
 
@@ -82,12 +81,7 @@ type Server struct {
 	// moves is odd while something is being renamed, and counts the renames.
 	moves atomic.Uint64
 
-	mu      sync.Mutex
-	workers map[*worker]struct{}
-	idle    int
-	closing bool
-	err     error
-	wait    sync.WaitGroup
+	pool pool
 
 	reports chan Denial
 	dropped atomic.Uint64
@@ -103,8 +97,9 @@ func New(c Config) (*Server, error) {
 	case c.Workers == 0:
 		c.Workers = defaultWorkers
 	}
-	s := &Server{config: c, workers: map[*worker]struct{}{}, reports: make(chan Denial, maxReports)}
+	s := &Server{config: c, reports: make(chan Denial, maxReports)}
 	s.threads.entries = map[int]*thread{}
+	s.pool.prepare(s)
 	return s, nil
 }
 
@@ -114,30 +109,17 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve() error {
 	told := make(chan struct{})
 	go s.tell(told)
-	s.mu.Lock()
-	if !s.closing {
-		s.startWorker()
-	}
-	s.mu.Unlock()
-	s.wait.Wait()
+	err := s.pool.run()
 	close(s.reports)
 	<-told
 	s.threads.close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closing = true
-	return s.err
+	return err
 }
 
 // Close makes Serve return soon. Calls that are under way are not answered: it is for when the sandbox has ended.
 func (s *Server) Close() error {
 	err := s.config.Listener.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closing = true
-	for w := range s.workers {
-		w.kill()
-	}
+	s.pool.close()
 	return err
 }
 
@@ -159,48 +141,5 @@ func (s *Server) report(d Denial) {
 	case s.reports <- d:
 	default:
 		s.dropped.Add(1)
-	}
-}
-
-// startWorker starts a worker, which is idle at first. s.mu is held.
-func (s *Server) startWorker() {
-	w := &worker{server: s}
-	s.workers[w] = struct{}{}
-	s.idle++
-	s.wait.Add(1)
-	go w.run()
-}
-
-// taken says that a worker has taken a call. It sees to it that another one waits for the next.
-func (s *Server) taken() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.idle--
-	if s.idle == 0 && len(s.workers) < s.config.Workers && !s.closing {
-		s.startWorker()
-	}
-}
-
-// done says that a worker has answered its call, and tells whether it is to wait for another.
-func (s *Server) done() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing || s.idle >= surplus {
-		return false
-	}
-	s.idle++
-	return true
-}
-
-// ended takes a worker off the list. waiting says that it was idle.
-func (s *Server) ended(w *worker, waiting bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.workers, w)
-	if waiting {
-		s.idle--
-	}
-	if err != nil && !errors.Is(err, notify.ErrGone) && !errors.Is(err, notify.ErrStopped) && s.err == nil {
-		s.err = err
 	}
 }

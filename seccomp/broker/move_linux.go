@@ -307,11 +307,11 @@ func (c *call) linkSlow(t twoPaths) outcome {
 		return c.refuse(unix.EROFS, c.named(target), why)
 	}
 	if c.s.config.Judge.Reads() {
-		where, err := c.where(old)
-		if err != nil {
-			return failed(c.broken(err))
+		where, errno := c.whereObject(old)
+		if errno != 0 {
+			return failed(errno)
 		}
-		if why, denied := c.s.config.Judge.Leave(where); denied && where[0] == '/' {
+		if why, denied := c.s.config.Judge.Leave(where); denied && strings.HasPrefix(where, "/") {
 			return c.refuse(unix.EACCES, where, why)
 		}
 	}
@@ -320,7 +320,7 @@ func (c *call) linkSlow(t twoPaths) outcome {
 		return failed(errno)
 	}
 	// A link of this process's own naming leads to the very object that was judged; a symbolic link is linked itself.
-	object := p.hand.PassFD(old)
+	object := p.hand.PassFD(old.object)
 	to := p.from(origin{target.dir})
 	p.Call("link", t.from, unix.SYS_LINKAT, ns.Int(ns.HandFDs), p.Name(object), to, p.Str(target.last), ns.Int(unix.AT_SYMLINK_FOLLOW))
 	p.finish()
@@ -332,37 +332,34 @@ func (c *call) linkSlow(t twoPaths) outcome {
 }
 
 // linked finds the object that a link is to be made to.
-func (c *call) linked(t twoPaths, o origin) (int, syscall.Errno) {
+func (c *call) linked(t twoPaths, o origin) (place, syscall.Errno) {
 	if t.from == "" {
-		return o.fd, 0
+		return place{object: o.fd, magic: true}, 0
 	}
 	path := t.from
 	for range attempts {
 		at, errno := c.locate(o, path, 0)
 		switch {
 		case errno != 0:
-			return -1, errno
+			return at, errno
 		case at.object < 0:
-			return -1, at.errno
+			return at, at.errno
 		}
 		i, errno := c.look(at.object)
 		if errno != 0 {
-			return -1, errno
+			return at, errno
 		}
 		slash := strings.HasSuffix(at.last, "/")
 		switch {
 		case i.kind() == unix.S_IFLNK && (t.flags&unix.AT_SYMLINK_FOLLOW != 0 || slash):
-			if errno := c.followLast(&o, &path, &at, &i, 0); errno != 0 {
-				return -1, errno
-			}
-			if at.magic {
-				return at.object, 0
+			if errno := c.followLast(&o, &path, &at, &i, 0); errno != 0 || at.magic {
+				return at, errno
 			}
 			continue
 		case slash && i.kind() != unix.S_IFDIR:
-			return -1, unix.ENOTDIR
+			return at, unix.ENOTDIR
 		}
-		return at.object, 0
+		return at, 0
 	}
-	return -1, unix.ELOOP
+	return place{}, unix.ELOOP
 }

@@ -60,9 +60,9 @@ func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Err
 	switch {
 	case r.Failed < 0:
 		return place{dir: fds[0], last: last, object: fds[1]}, c.whole(fds[0], fds[1])
-	case fds[0] >= 0:
+	case fds[0] >= 0 && r.Errno != unix.EACCES: // which is the directory's: it may not be searched
 		return place{dir: fds[0], last: last, object: -1, errno: r.Errno}, 0
-	case mayBeCallers(r.Errno) && resolve&^unix.RESOLVE_NO_MAGICLINKS == 0:
+	case fds[0] < 0 && mayBeCallers(r.Errno) && resolve&^unix.RESOLVE_NO_MAGICLINKS == 0:
 		return c.walk(o, path, resolve)
 	}
 	return place{}, r.Errno

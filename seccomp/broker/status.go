@@ -114,8 +114,12 @@ func (s *status) readGroups(text []byte) bool {
 // second reads the second of a list of numbers, which goes from the reader's pid namespace inwards.
 func second(text []byte, dst *int) bool {
 	f := bytes.Fields(text)
-	if len(f) < 2 {
-		return len(f) == 1
+	switch {
+	case len(f) == 0 || !number(f[0], 10, dst):
+		return false
+	case len(f) == 1:
+		*dst = 0
+		return true
 	}
 	return number(f[1], 10, dst)
 }

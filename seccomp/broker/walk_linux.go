@@ -48,7 +48,7 @@ func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno
 			continue
 		}
 		object, errno := c.step(cur, name)
-		if final && errno != 0 {
+		if final && errno != 0 && errno != unix.EACCES {
 			return place{dir: cur, last: lastOf(path, name), object: -1, errno: errno}, 0
 		}
 		if errno != 0 {

@@ -15,6 +15,7 @@ import (
 // worker takes one call after another and sees each through to its answer.
 type worker struct {
 	server *Server
+	wake   chan struct{} // it has been chosen to receive, or there is nothing more to do
 	note   notify.Notification
 	path   [pathMax]byte // what is being read
 
@@ -26,18 +27,20 @@ type worker struct {
 // errHandKilled is the cause when the Server was closed in the middle of a call.
 var errHandKilled = errors.New("srt is ending")
 
+// run is the life of a worker, which begins as the receiver.
 func (w *worker) run() {
-	defer w.server.wait.Done()
+	p := &w.server.pool
+	defer p.wait.Done()
 	defer w.dropHand()
 	for {
 		if err := w.server.config.Listener.Receive(&w.note); err != nil {
-			w.server.ended(w, true, err)
+			p.ended(w, err)
 			return
 		}
-		w.server.taken()
+		p.taken()
 		w.answer()
-		if !w.server.done() {
-			w.server.ended(w, false, nil)
+		if !p.next(w) {
+			p.ended(w, nil)
 			return
 		}
 	}
@@ -58,6 +61,9 @@ func (w *worker) answer() {
 
 // getHand gives the worker's hand, a new one if there is none.
 func (w *worker) getHand() (Hand, error) {
+	if w.hand == nil { // only this goroutine sets it
+		w.server.pool.giveWay()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.killed {
