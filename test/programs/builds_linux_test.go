@@ -65,7 +65,7 @@ func TestBuilds(t *testing.T) {
 		{name: "make -j of a C project", tools: []string{"gcc", "make"}, setup: cProject, prepare: manyUnits,
 			script: `
 make -s -j4 all check; make; touch src/tally.c; make -j2; make -j4 clean; make -s -j4 CFLAGS='-O2 -save-temps=obj'; printf 'a b a' | build/tally`},
-		{name: "go test ./... of a module", tools: []string{"go"}, setup: goModule,
+		{name: "go test ./... of a module", heavy: true, tools: []string{"go"}, setup: goModule,
 			env: func(s *stage.Stage) []string {
 				tool, err := stage.GoTool()
 				s.Must(err)
@@ -74,7 +74,7 @@ make -s -j4 all check; make; touch src/tally.c; make -j2; make -j4 clean; make -
 			varying: []string{`\d+\.\d+s`, `\(cached\)`}, script: goExports + `
 go test ./...; go vet ./...; go build ./...; go test -c -o parts.test ./violation; ./parts.test -test.count=1; go test -coverprofile=cover.out ./violation; go list ./...; gofmt -l .`,
 			view: stage.View{Varying: []string{"parts.test"}}},
-		{name: "npm install and npm test", tools: []string{"node", "npm"}, env: npmEnv, setup: npmProject, view: stage.View{Without: []string{".npm"}},
+		{name: "npm install and npm test", heavy: true, tools: []string{"node", "npm"}, env: npmEnv, setup: npmProject, view: stage.View{Without: []string{".npm"}},
 			varying: []string{`\b\d+(\.\d+)?m?s\b`, `duration_ms:? [\d.]+`, `npm notice.*\n`}, script: `
 npm install --foreground-scripts; npm test; node_modules/.bin/srt-sample there; npm ls --all; npm run build; npm install --offline; npm ci --offline --foreground-scripts; npm test; npm pack --silent; npm uninstall tarred; npm prune`},
 		{name: "pytest of a small project", tools: []string{"python3", "pytest-3"}, setup: pythonProject,

@@ -44,7 +44,7 @@ var refusals = []refusal{
 		says: []string{`^cp: cannot create regular file Q\.git/hooks/pre-commitQ: RO\n$`}},
 	{name: "FS-37 a checkout of protected names", tools: []string{"git"}, prepare: repository + `git checkout -q -b bad; echo x >.bashrc; echo '{}' >.mcp.json; mkdir .vscode; echo y >.vscode/tasks
 git add -A; git commit -qm bad; git checkout -q main`, script: "git checkout bad", status: 128,
-		says: []string{`unable to create file \.bashrc: RO\n`, `unable to create file \.mcp\.json: RO\n`, `\.vscode.*RO\n`}, changes: []string{".git/...", "src/*"}},
+		says: []string{`unable to create file \.bashrc: RO\n`, `unable to create file \.mcp\.json: RO\n`, `\.vscode.*: RO\n`}, changes: []string{".git/...", "src/*"}},
 	{name: "FS-35 sed -i of an rc file", prepare: "echo old >.bashrc", script: "sed -i s/old/new/ .bashrc", status: 4,
 		says: []string{`^sed: cannot rename \./sed\w+: Device or resource busy\n$`}},
 	{name: "FS-35 vim -es of an rc file", tools: []string{"vim"}, prepare: "echo old >.bashrc", script: "vim -Nu NONE -es -c '%s/old/new/' -c wq .bashrc </dev/null", status: 1},
@@ -64,7 +64,7 @@ git add -A; git commit -qm bad; git checkout -q main`, script: "git checkout bad
 	{name: "FS-30 cp -r copies all but what is denied", prepare: "mkdir -p in/secrets in/d; echo x >in/secrets/prod.env; echo y >in/f; echo z >in/.zshrc", script: "cp -r in/. .", status: 1,
 		says: []string{`cannot create directory Q\S*/secretsQ: RO\n`, `cannot create regular file Q\S*/\.zshrcQ: RO\n`}, changes: []string{"f", "d"}},
 	{name: "FS-30 sqlite3", tools: []string{"sqlite3"}, script: "sqlite3 .ripgreprc 'create table t(x)'", status: 1, says: []string{`unable to open database`}},
-	{name: "FS-30 python", tools: []string{"python3"}, script: `python3 -c 'import os; os.makedirs("secrets/x")'`, status: 1, says: []string{`(OSError|PermissionError): \[Errno \d+\] RO: 'secrets'`}},
+	{name: "FS-30 python", tools: []string{"python3"}, script: `python3 -c 'import os; os.makedirs("secrets/x")'`, status: 1, says: []string{`(OSError|PermissionError): \[Errno \d+\] ` + readOnly + `: 'secrets'`}},
 	{name: "FS-30 node", tools: []string{"node"}, script: `node -e 'require("fs").writeFileSync(".gitconfig", "x")'`, status: 1, says: []string{`(EROFS|EACCES|EPERM): [a-z -]+, open '\.gitconfig'`}},
 	{name: "FS-30 make", tools: []string{"make"}, prepare: `printf 'all: ok secrets\nok:\n\ttouch ok\nsecrets:\n\tmkdir $@\n' >Makefile`, script: "make -s", status: 2,
 		says: []string{`mkdir: cannot create directory QsecretsQ: RO\nmake: \*\*\* \[Makefile:5: secrets\] Error 1\n`}, changes: []string{"ok"}},
