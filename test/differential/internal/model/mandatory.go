@@ -45,7 +45,7 @@ func (r *rules) mandatory() {
 	}
 	r.noGit = r.root.at(Cwd+"/.git") == nil
 	r.inCwd()
-	r.linked()
+	r.linked(searched)
 	starts := append([]string{Cwd, Home}, r.roots...)
 	for _, dir := range upwards(Cwd)[1:] {
 		if !searched(dir) {
@@ -119,7 +119,7 @@ func (r *rules) insideMandatory(loc string) bool {
 
 // linked gives up on names that are links in a home that is not writable: that a name there counts although the home is
 // not searched is not said.
-func (r *rules) linked() {
+func (r *rules) linked(writable func(dir string) bool) {
 	for _, name := range slices.Concat(mandatoryFiles, mandatoryDirs, []string{".git", ".claude"}) {
 		for _, dir := range []string{Home, Cwd} {
 			if dir == Cwd && !r.pol.LooseOwn {
@@ -128,7 +128,7 @@ func (r *rules) linked() {
 			at := follow(r.root, dir+"/"+name, true, plain)
 			for _, w := range r.roots {
 				for _, p := range append(at.links, at.loc) {
-					if len(at.links) > 0 && !coversAny(r.roots, dir) && (covers(w, p) || covers(p, w)) {
+					if len(at.links) > 0 && !writable(dir) && (covers(w, p) || covers(p, w)) {
 						r.err = ErrUnstated
 					}
 				}

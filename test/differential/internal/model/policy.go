@@ -111,7 +111,7 @@ type found struct {
 }
 
 // expand walks a deny pattern (FS-18). It gives up, and says so, where the links are such that no end is in sight.
-func expand(root *Object, r reading) (list []found, ok bool) {
+func expand(root *Object, r reading, readList bool) (list []found, ok bool) {
 	start := follow(root, r.dir, true, plain)
 	if start.obj == nil || start.obj.Kind != Dir {
 		return nil, true
@@ -119,7 +119,7 @@ func expand(root *Object, r reading) (list []found, ok bool) {
 	if cut, ok := strings.CutSuffix("/"+r.rest, "/**"); ok && (cut == "" || strings.HasSuffix(cut, "/**")) {
 		return nil, false // whether the directory that such a pattern starts from is among those it hides is not said (FS-20)
 	}
-	w := walker{root: root, start: start.loc, rest: r.rest, ok: true}
+	w := walker{root: root, start: start.loc, rest: r.rest, read: readList, ok: true}
 	w.dir(start, "", start.links)
 	return w.list, w.ok
 }
@@ -128,6 +128,7 @@ type walker struct {
 	root  *Object
 	start string
 	rest  string
+	read  bool // of a read list
 	list  []found
 	ok    bool
 }
@@ -167,7 +168,7 @@ func (w *walker) dir(dir place, above string, links []string) {
 // holdsAny is FS-20: a pattern that ends in `/**` also hides the matched directory when it holds an entry.
 func (w *walker) holdsAny(rel string, o *Object) bool {
 	cut, ok := strings.CutSuffix(w.rest, "/**")
-	return ok && o.Kind == Dir && len(o.Kids) > 0 && matches(cut, rel)
+	return ok && w.read && o.Kind == Dir && len(o.Kids) > 0 && matches(cut, rel)
 }
 
 // expandAllow walks an allow pattern, which follows no link (FS-17).

@@ -102,12 +102,12 @@ func (r *rules) deny(e Entry, readList bool, add func(loc string, exists bool)) 
 			continue
 		}
 		start := follow(r.root, rd.dir, true, plain)
-		matches, ok := expand(r.root, rd)
+		matches, ok := expand(r.root, rd, readList)
 		if !ok {
 			r.err = ErrUnstated
 		}
 		for _, m := range matches {
-			r.hold(m.links)
+			r.holdMatch(m, matches)
 			add(m.at.loc, true)
 		}
 		for _, l := range start.links {
@@ -120,6 +120,20 @@ func (r *rules) deny(e Entry, readList bool, add func(loc string, exists bool)) 
 			r.writePatterns = append(r.writePatterns, l)
 		}
 	}
+}
+
+// holdMatch holds the links that lead to a match (FS-42). Those to what matches by a name without links as well decide
+// nothing, so they may stay free.
+func (r *rules) holdMatch(m found, all []found) {
+	for _, other := range all {
+		if other.at.loc == m.at.loc && len(other.links) == 0 {
+			for _, l := range m.links {
+				r.maybeHeld[l] = true
+			}
+			return
+		}
+	}
+	r.hold(m.links)
 }
 
 // denyName is a deny of one name. For a write deny, a file in the way is denied itself (FS-30).
