@@ -23,6 +23,7 @@ type linuxProcess struct {
 	null      *os.File
 	listeners []net.Listener
 	broker    *brokerService
+	how       attempt
 	once      sync.Once
 }
 
@@ -33,7 +34,14 @@ func (c *Cmd) start() (process, error) {
 	if p.files, p.null, err = c.standardStreams(); err != nil {
 		return nil, err
 	}
-	if err := p.begin(); err != nil {
+	err = p.begin()
+	if refused, ok := errors.AsType[*hooksError](err); ok {
+		// The filters were chosen for hooks: what is begun with the broker begins with another process.
+		c.sandbox.opts.logger.Debug("the command is started with the broker", "reason", refused.Error())
+		p.how.withoutHooks = refused
+		err = p.begin()
+	}
+	if err != nil {
 		p.release()
 		return nil, err
 	}
@@ -99,12 +107,11 @@ func (p *linuxProcess) begin() error {
 	case planErr != nil:
 		return errors.Join(planErr, process.Close())
 	}
-	if p.launch.guard.Names() {
-		if err := process.AllowHands(); err != nil {
-			return errors.Join(err, process.Close())
-		}
+	if err := p.launch.armNames(process.Prepared); err != nil {
+		return errors.Join(err, process.Close())
 	}
-	p.process, err = process.Start(&ns.Command{Candidates: p.launch.candidates, Args: p.cmd.Args, Env: p.launch.env})
+	p.process, err = process.Start(&ns.Command{Candidates: p.launch.candidates, Args: p.cmd.Args, Env: p.launch.env, Hold: p.launch.holds()})
+	p.launch.handedOver()
 	if err != nil {
 		return err
 	}
@@ -128,7 +135,7 @@ type preparedProcess struct {
 
 // plan compiles the settings and writes the program.
 func (p *linuxProcess) plan(h host, program *ns.Program) error {
-	l, err := p.cmd.prepare(h, false)
+	l, err := p.cmd.prepare(h, p.how)
 	if err != nil {
 		return err
 	}
@@ -194,8 +201,10 @@ func (p *linuxProcess) release() {
 			p.cmd.sandbox.opts.warn(line)
 		}
 		if p.launch != nil {
-			if err := p.launch.held.release(); err != nil {
-				p.cmd.sandbox.opts.warn(err.Error())
+			for _, err := range []error{p.launch.held.release(), p.launch.hooked.release()} {
+				if err != nil {
+					p.cmd.sandbox.opts.warn(err.Error())
+				}
 			}
 		}
 		for _, ln := range p.listeners {

@@ -24,16 +24,6 @@ const (
 // loads no filter.
 var brokerAvailable = sync.OnceValue(notify.Available)
 
-// chooseBroker adds the filter that puts calls to the broker, if the plan has rules that no mount can hold.
-func (l *launch) chooseBroker() {
-	switch {
-	case l.guard.Reads():
-		l.filters = append(l.filters, seccomp.Opens())
-	case l.guard.Names():
-		l.filters = append(l.filters, seccomp.Names())
-	}
-}
-
 // writeFilters appends the filters. With a broker, its listener and the ruleset for its hands go to the host side.
 func (l *launch) writeFilters(p *ns.Program, ruleset ns.Slot) {
 	if l.guard.Names() && ruleset != 0 {
@@ -69,7 +59,7 @@ func (p *linuxProcess) serveBroker() error {
 	}
 	b := &brokerService{ruleset: p.takeFile(rulesetIndex), done: make(chan struct{})}
 	p.broker = b
-	b.judge = &plantedJudge{Guard: l.guard, except: []string{l.tmp}, names: map[string]struct{}{}}
+	b.judge = &plantedJudge{Guard: l.guard, except: append(deniedPaths(l.plan), l.tmp), names: map[string]struct{}{}}
 	file := p.takeFile(listenerIndex)
 	if file == nil {
 		return errors.New("the sandbox has sent no listener for its system calls")
@@ -155,7 +145,7 @@ func (b *brokerService) close() {
 		<-b.done
 	}
 	if b.listener != nil {
-		b.listener.Close()
+		_ = b.listener.Close() // nothing was written to it
 	}
 	if b.ruleset != nil {
 		b.ruleset.Close()

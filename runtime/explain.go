@@ -11,16 +11,17 @@ import (
 // Explanation is what a command would run under. It holds no secret: the token shows as <token>. It can be marshalled
 // to JSON.
 type Explanation struct {
-	Mode        string         `json:"mode"`
-	Directory   string         `json:"directory"`
-	Mounts      []PlannedMount `json:"mounts"`
-	Later       []PlannedLater `json:"later,omitempty"`
-	Landlock    []PlannedRule  `json:"landlock"`
-	Filters     []PlannedCall  `json:"filters"`
-	Network     PlannedNetwork `json:"network"`
-	Environment []string       `json:"environment"`
-	Warnings    []string       `json:"warnings,omitempty"`
-	Notes       []string       `json:"notes,omitempty"`
+	Mode        string            `json:"mode"`
+	Directory   string            `json:"directory"`
+	Mounts      []PlannedMount    `json:"mounts"`
+	Later       []PlannedLater    `json:"later,omitempty"`
+	LaterBy     *PlannedMechanism `json:"laterBy,omitempty"`
+	Landlock    []PlannedRule     `json:"landlock"`
+	Filters     []PlannedCall     `json:"filters"`
+	Network     PlannedNetwork    `json:"network"`
+	Environment []string          `json:"environment"`
+	Warnings    []string          `json:"warnings,omitempty"`
+	Notes       []string          `json:"notes,omitempty"`
 }
 
 // PlannedMount is one step of the file system's view, in the order they are made.
@@ -36,6 +37,35 @@ type PlannedLater struct {
 	Kind string `json:"kind"`
 	Path string `json:"path"`
 	Why  string `json:"why"`
+}
+
+// PlannedMechanism is what holds the rules about what does not exist yet.
+type PlannedMechanism struct {
+	// Name is "kernel" for hooks in the kernel (BPF), "broker" where srt judges and performs such system calls itself, and
+	// "placeholders" where neither can be had and empty files stand for the names while the command runs (FS-54).
+	Name string `json:"name"`
+	// Why says why it is none of those before it. Empty for the kernel.
+	Why string `json:"why,omitempty"`
+}
+
+// mechanismTexts name the mechanisms for people.
+var mechanismTexts = [...][2]string{
+	{"kernel", "hooks in the kernel (BPF)"},
+	{"broker", "srt itself, which performs such system calls (broker)"},
+	{"placeholders", "empty files that stand for the names while the command runs (placeholders)"},
+}
+
+func (m *PlannedMechanism) text() string {
+	text := m.Name
+	for _, t := range mechanismTexts {
+		if t[0] == m.Name {
+			text = t[1]
+		}
+	}
+	if m.Why != "" {
+		text += ", because " + m.Why
+	}
+	return text
 }
 
 // PlannedRule is one Landlock rule.
@@ -98,6 +128,9 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	}
 	if len(e.Later) > 0 {
 		fmt.Fprintf(t, "\nWhat does not exist yet, judged when it is made or opened:\n")
+	}
+	if e.LaterBy != nil {
+		fmt.Fprintf(t, "  held by %s\n", e.LaterBy.text())
 	}
 	for _, r := range e.Later {
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", r.Kind, r.Path, r.Why)

@@ -13,7 +13,7 @@ func (c *Cmd) explain() (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.prepare(h, true)
+	l, err := c.prepare(h, attempt{dry: true})
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,7 @@ func (c *Cmd) explain() (*Explanation, error) {
 		}
 	}
 	e.Mounts = append(e.Mounts, late...)
+	e.LaterBy = l.mechanism
 	for _, r := range l.plan.LaterRules() {
 		e.Later = append(e.Later, PlannedLater{r.Kind, r.Path, r.Why})
 	}

@@ -35,24 +35,32 @@ var rootKeeps = ns.CapabilitySet(unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP
 
 // launch is everything about one command, compiled and ready to start.
 type launch struct {
-	cmd        *Cmd
-	cfg        *config.Config
-	host       host
-	plan       *fsview.Plan
-	guard      *fsview.Guard // nil when mounts enforce the plan alone
-	held       *heldNames    // nil unless placeholders stand in for the guard
-	tmp        string        // TMPDIR
-	dry        bool          // to be looked at, not to be started
+	cmd       *Cmd
+	cfg       *config.Config
+	host      host
+	plan      *fsview.Plan
+	mechanism *PlannedMechanism // nil when mounts enforce the plan alone
+	guard     *fsview.Guard     // what the broker judges by; nil without one
+	hooked    *hookedNames      // nil unless hooks in the kernel stand in for the broker
+	held      *heldNames        // nil unless placeholders do
+	tmp       string            // TMPDIR
+	attempt
 	env        []string
 	candidates []string
 	filters    []seccomp.Filter
 	streams    []ns.Stream
 }
 
+// attempt is how a launch is tried. The zero value is the first one.
+type attempt struct {
+	dry          bool  // to be looked at, not to be started
+	withoutHooks error // begun again, without hooks in the kernel: why
+}
+
 // prepare compiles the settings for one command against the surroundings as they are now (LIB-16). A dry one changes
 // nothing on the disk.
-func (c *Cmd) prepare(h host, dry bool) (*launch, error) {
-	l := &launch{cmd: c, cfg: c.sandbox.cfg, host: h, dry: dry}
+func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
+	l := &launch{cmd: c, cfg: c.sandbox.cfg, host: h, attempt: how}
 	if err := l.host.readSystem(); err != nil {
 		return nil, err
 	}
@@ -155,7 +163,7 @@ func (l *launch) private() []string {
 	return nil // nothing is kept anywhere
 }
 
-// planNames makes the plan, and the guard for what no mount can hold in it, or placeholders where there can be no guard.
+// planNames makes the plan, and chooses what holds the rules in it that no mount can.
 func (l *launch) planNames(in fsview.Input) (*fsview.Plan, error) {
 	if err := l.denyPlaceholders(&in); err != nil {
 		return nil, err
@@ -164,13 +172,11 @@ func (l *launch) planNames(in fsview.Input) (*fsview.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.guard = fsview.NewGuard(plan); l.guard.Names() && !l.dry {
-		if reason := brokerAvailable(); reason != nil {
-			l.guard = nil
-			if plan, err = l.planWithPlaceholders(in, plan, reason); err != nil {
-				return nil, err
-			}
-		}
+	if plan, err = l.holdNames(in, plan); err != nil {
+		return nil, err
+	}
+	if l.withoutHooks != nil {
+		return plan, nil // the first attempt has said it
 	}
 	for _, w := range plan.Warnings {
 		l.cmd.sandbox.opts.warn(w)
@@ -234,7 +240,7 @@ func (l *launch) chooseFilters() {
 	if !l.cfg.Network.AllowAllUnixSockets {
 		l.filters = append(l.filters, seccomp.Unix())
 	}
-	l.chooseBroker() // last: what another filter refuses is not put to the broker (seccomp.Stack)
+	l.chooseNameFilter() // last: what another filter refuses is not put to the broker (seccomp.Stack)
 }
 
 // write writes the launch program: what pid 1 does before the command exists. The order is that of

@@ -34,7 +34,7 @@ const (
 // Create judges as the guard does.
 func (j *plantedJudge) Create(dir fsview.Identity, at func() (string, error), name string) (string, bool, error) {
 	why, denied, err := j.Guard.Create(dir, at, name)
-	if err != nil || denied || !j.Guard.Mandatory(name) {
+	if err != nil || denied || !j.Mandatory(name) {
 		return why, denied, err
 	}
 	location, err := at()

@@ -35,6 +35,7 @@ type Sandbox struct {
 	network *policy.Network
 	token   string
 	proxy   *proxy.Server
+	hooks   nameHooks
 
 	mu       sync.Mutex
 	closed   bool
@@ -183,6 +184,9 @@ func (s *Sandbox) Close() error {
 	}
 	if err := s.proxy.Close(); err != nil {
 		errs = append(errs, fmt.Errorf("close the proxies: %w", err))
+	}
+	if err := s.hooks.close(); err != nil {
+		errs = append(errs, fmt.Errorf("take the hooks out of the kernel: %w", err))
 	}
 	s.serving.Wait()
 	return errors.Join(errs...)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -26,13 +27,13 @@ const defaultTempDir = "/tmp/claude"
 // they are absent: they are not in the user's tree, and stay, because another sandbox may be using them. /dev/shm is
 // private to each sandbox and always there.
 func chooseTempDir(env []string, uid int) tempDir {
-	var notes string
+	var notes []string
 	if dir := policy.TempDir(env); dir != defaultTempDir {
 		err := usableTempDir(dir, uid)
 		if err == nil {
 			return tempDir{path: filepath.Clean(dir)}
 		}
-		notes = fmt.Sprintf("TMPDIR: %s is not used: %v", dir, err)
+		notes = append(notes, fmt.Sprintf("TMPDIR: %s is not used: %v", dir, err))
 	}
 	for _, dir := range []string{defaultTempDir, defaultTempDir + "-" + strconv.Itoa(uid)} {
 		err := os.Mkdir(dir, 0o700)
@@ -40,11 +41,11 @@ func chooseTempDir(env []string, uid int) tempDir {
 			err = usableTempDir(dir, uid)
 		}
 		if err == nil {
-			return tempDir{path: dir, own: true, note: notes}
+			return tempDir{path: dir, own: true, note: strings.Join(notes, "; ")}
 		}
-		notes = fmt.Sprintf("TMPDIR: %s is not used: %v", dir, err)
+		notes = append(notes, fmt.Sprintf("TMPDIR: %s is not used: %v", dir, err))
 	}
-	return tempDir{path: "/dev/shm", note: notes}
+	return tempDir{path: "/dev/shm", note: strings.Join(notes, "; ")}
 }
 
 // usableTempDir holds FS-50: a directory that is a link or another user's is not used.
