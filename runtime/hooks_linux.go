@@ -89,7 +89,10 @@ func (h *nameHooks) load() error {
 	defer h.mu.Unlock()
 	if !h.asked && !h.closed {
 		h.asked = true
-		h.enforcer, h.err = h.source().load()
+		// To be refused costs milliseconds, to ask microseconds.
+		if h.err = h.source().supported(); h.err == nil {
+			h.enforcer, h.err = h.source().load()
+		}
 	}
 	if h.closed {
 		return ErrClosed

@@ -132,6 +132,7 @@ for request in (0x5000940e, 0x5000940f):
 func TestKernelMechanism_FallsBack_FS30(t *testing.T) {
 	broken := errors.New("broken")
 	for name, set := range map[string]func(*fakeHooks){
+		"asked": func(k *fakeHooks) { k.unsupported = broken },
 		"load":  func(k *fakeHooks) { k.loadErr = broken },
 		"begin": func(k *fakeHooks) { k.beginErr = broken },
 		"add":   func(k *fakeHooks) { k.addErr = broken },
@@ -153,8 +154,8 @@ func TestKernelMechanism_FallsBack_FS30(t *testing.T) {
 					t.Error("rules of an attempt that failed are still in force")
 				}
 			}
-			if k.loads != 1 {
-				t.Errorf("%d loads, want 1", k.loads)
+			if want := map[bool]int{true: 0, false: 1}[name == "asked"]; k.loads != want {
+				t.Errorf("%d loads, want %d", k.loads, want)
 			}
 			if len(h.events) != 4 {
 				t.Errorf("%+v, want what the broker refused", h.events)
