@@ -65,8 +65,8 @@ func timeIt(prepare, f func(int)) float64 {
 // BenchmarkCalls reports what one call and its close cost, with and without a broker.
 func BenchmarkCalls(b *testing.B) {
 	for name := range benchmarks {
-		for _, with := range []string{"kernel", "broker", "suspect", "reads"} {
-			if name == "read" && (with == "broker" || with == "suspect") {
+		for _, with := range []string{"kernel", "broker", "watched", "suspect", "reads"} {
+			if name == "read" && with != "kernel" && with != "reads" {
 				continue // not put to a listener
 			}
 			b.Run(name+"/"+with, func(b *testing.B) {
@@ -76,6 +76,8 @@ func BenchmarkCalls(b *testing.B) {
 					switch with {
 					case "broker":
 						s.judge = &testJudge{}
+					case "watched":
+						s.judge, s.watched = &testJudge{}, true
 					case "suspect":
 						s.judge = &testJudge{suspect: anything}
 					case "reads":

@@ -55,6 +55,9 @@ type Config struct {
 	// Rights are those of a new hand, as numbers of the sandbox's user namespace. With nil no process of the sandbox can act
 	// with others (an ordinary user's, whose own id alone is mapped and who has no capability), and none is asked.
 	Rights *ns.Identity
+	// Watched says that the filter also puts umask(2) and the calls that change a thread's ids, groups or capabilities to
+	// the listener. What is known of a thread then holds until it makes one of those, and need not be asked for each call.
+	Watched bool
 	// Roots says that processes of the sandbox can have other root directories than its own (allowNestedUserNamespaces).
 	Roots bool
 	// Workers is how many calls can be under way at the same time, 64 if it is 0. Each takes a thread and a hand.
@@ -74,6 +77,7 @@ type Server struct {
 	sysctl  sysctls
 	outer   procKind
 	root    rootOnce
+	changes changes
 
 	// moving is held for writing around the judging and performing of a rename, and for reading while directories are
 	// made, so that no directory can take the place of what was judged (Judge.Moves).

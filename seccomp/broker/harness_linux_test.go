@@ -126,6 +126,8 @@ type setup struct {
 	folder  string
 	stdin   *os.File
 	workers int
+	more    ns.Capabilities // that root keeps beside the usual ones
+	watched bool            // the filter puts the changes of rights to the listener too
 }
 
 // launchConfig maps all ids for root, as srt does, and the caller's own for others.
@@ -155,6 +157,10 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 		t.Fatal(err)
 	}
 	config, keep, rights := launchConfig()
+	if rights != nil {
+		keep |= s.more
+		rights.Effective = keep
+	}
 	p.Call("mount", "/", syscall.SYS_MOUNT, p.Str("none"), p.Str("/"), p.Str(""), ns.Int(unix.MS_REC|unix.MS_PRIVATE), p.Str(""))
 	p.Call("mount", "/proc", syscall.SYS_MOUNT, p.Str("proc"), p.Str("/proc"), p.Str("proc"), ns.Int(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC), p.Str(""))
 	p.Chdir(s.folder)
@@ -165,7 +171,11 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 		if s.filter == nil {
 			s.filter = seccomp.Names
 		}
-		listener := p.FilterWithListener("names", s.filter().Program())
+		filter := s.filter().Program()
+		if s.watched {
+			filter = append(watching(), filter...)
+		}
+		listener := p.FilterWithListener("names", filter)
 		p.SendFiles(0, "the listener", listener)
 		p.Close(listener)
 	}
@@ -214,7 +224,7 @@ func (b *sandbox) serve(t testing.TB, s setup, keep ns.Capabilities, rights *ns.
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Listener: listener, Judge: s.judge, Rights: rights, Workers: s.workers,
+	c := Config{Listener: listener, Judge: s.judge, Rights: rights, Workers: s.workers, Watched: s.watched,
 		NewHand: func() (Hand, error) {
 			return ns.StartHand(ns.HandConfig{Process: b.process, Unrestricted: true, Listener: file, Keep: keep})
 		},

@@ -34,6 +34,11 @@ func (c *call) program(umask bool) (*program, syscall.Errno) {
 	if umask {
 		p.Call("set the umask", "", unix.SYS_UMASK, ns.Int(c.status.umask))
 	}
+	if own != nil {
+		if errno := c.limitRights(); errno != 0 {
+			return nil, errno
+		}
+	}
 	if own != nil && !c.actsAs(own) {
 		p.ActAs(ns.Identity{UID: c.status.uids[3], GID: c.status.gids[3], Groups: c.status.groups,
 			Effective: ns.Capabilities(c.status.effective)})

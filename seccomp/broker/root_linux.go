@@ -1,8 +1,12 @@
 package broker
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // rootOnce is the sandbox's own root directory, as a hand sees it.
@@ -45,6 +49,46 @@ func (c *call) readRoot() syscall.Errno {
 		c.root = fd
 	}
 	return errno
+}
+
+// limitRights takes the capabilities off a caller in a user namespace of its own, whose capabilities are worth nothing
+// in the sandbox's (user_namespaces(7)). The sandbox's is the one that was made in this process's.
+func (c *call) limitRights() syscall.Errno {
+	if !c.s.config.Roots || c.limited {
+		return 0
+	}
+	var inside bool
+	err := c.onThread(func(t *thread) (err error) {
+		inside, err = inSandboxNamespace(t.dir)
+		return err
+	})
+	if err != nil {
+		return c.broken(fmt.Errorf("ask for the caller's user namespace: %w", err))
+	}
+	c.limited = true
+	if !inside {
+		c.status.effective = 0
+	}
+	return 0
+}
+
+// inSandboxNamespace tells whether the parent of a thread's user namespace is this process's own.
+func inSandboxNamespace(thread int) (bool, error) {
+	fd, err := unix.Openat(thread, "ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(fd)
+	parent, err := unix.IoctlRetInt(fd, unix.NS_GET_PARENT)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(parent)
+	var theirs, own unix.Stat_t
+	if err := errors.Join(unix.Fstat(parent, &theirs), unix.Stat("/proc/self/ns/user", &own)); err != nil {
+		return false, err
+	}
+	return theirs.Ino == own.Ino && theirs.Dev == own.Dev, nil
 }
 
 // rooted tells whether the caller's root directory is its own.

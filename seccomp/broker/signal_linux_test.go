@@ -9,6 +9,8 @@ import (
 
 func init() { probes["idle"] = func(string) any { return nil } }
 
+func pointerOfWords(list []uint32) uintptr { return uintptr(unsafe.Pointer(&list[0])) }
+
 func pointerOf(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // withoutRestart takes SA_RESTART off the runtime's own handler of a signal (rt_sigaction(2)).

@@ -20,6 +20,10 @@ type thread struct {
 	used   uint64
 
 	room time.Time // until then it has far fewer descriptors than it may have
+
+	known   status // as it was in the generation
+	asOf    uint64 // generation; 0: not known
+	checked bool   // it was seen to live in the call that uses it
 }
 
 func openThread(tid int) (*thread, error) {
@@ -82,7 +86,7 @@ func (c *threadCache) put(t *thread) {
 		c.evict()
 	}
 	c.clock++
-	t.used = c.clock
+	t.used, t.checked = c.clock, false
 	c.entries[t.tid] = t
 }
 
@@ -118,6 +122,7 @@ func (c *call) onThread(f func(t *thread) error) error {
 	}
 	err := f(c.thread)
 	if err == nil || !kept {
+		c.thread.checked = c.thread.checked || err == nil
 		return err
 	}
 	c.thread.close()
@@ -126,7 +131,7 @@ func (c *call) onThread(f func(t *thread) error) error {
 	if err != nil {
 		return err
 	}
-	c.thread = t
+	c.thread, t.checked = t, true
 	return f(t)
 }
 
@@ -138,6 +143,11 @@ func (c *call) readStatus() syscall.Errno {
 	if c.known {
 		return 0
 	}
+	if c.remembered() {
+		c.known = true
+		return 0
+	}
+	now := c.s.changes.now()
 	err := c.onThread(func(t *thread) (err error) {
 		c.status, err = t.parsedStatus()
 		return err
@@ -146,6 +156,7 @@ func (c *call) readStatus() syscall.Errno {
 		return c.broken(fmt.Errorf("read /proc/%d/status: %w", c.tid, err))
 	}
 	c.known = true
+	c.remember(now)
 	return 0
 }
 

@@ -31,10 +31,15 @@ func init() {
 // openWaiting opens a FIFO on a thread of its own, which is left to end, and gives that thread's number first.
 func openWaiting(name string, flags int) (tid int, result <-chan error) {
 	number, answer := make(chan int), make(chan error, 1)
+	path, err := unix.BytePtrFromString(name)
+	if err != nil {
+		panic(err)
+	}
 	go func() {
 		runtime.LockOSThread()
 		number <- unix.Gettid()
-		fd, _, errno := syscall.Syscall6(unix.SYS_OPENAT, uintptr(unix.AT_FDCWD&(1<<64-1)), cstring(name), uintptr(flags), 0o600, 0, 0)
+		fd, _, errno := syscall.Syscall6(unix.SYS_OPENAT, uintptr(unix.AT_FDCWD&(1<<64-1)), pointerOf(path), uintptr(flags), 0o600, 0, 0)
+		runtime.KeepAlive(path)
 		if errno != 0 {
 			answer <- errno
 			return
@@ -44,18 +49,6 @@ func openWaiting(name string, flags int) (tid int, result <-chan error) {
 	}()
 	return <-number, answer
 }
-
-func cstring(s string) uintptr {
-	p, err := unix.BytePtrFromString(s)
-	if err != nil {
-		panic(err)
-	}
-	kept = append(kept, p)
-	return pointerOf(p)
-}
-
-// kept keeps C strings alive.
-var kept []*byte
 
 // fifoProbe has as many threads wait for FIFOs as there are workers but one, makes names meanwhile, and then ends the
 // waiting: by the other end, by a signal with and without SA_RESTART.

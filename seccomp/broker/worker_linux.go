@@ -126,6 +126,7 @@ type call struct {
 	root    int   // descriptor of its own root directory, -1 if it has the sandbox's
 	files   []int // closed at the end
 	links   int   // symbolic links that were followed
+	limited bool  // its rights were limited to those that it has in the sandbox
 	noMagic bool  // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
 	moving  bool  // it is a rename and holds Server.moving
 	failed  bool  // a failure has been reported
@@ -141,6 +142,7 @@ func (c *call) perform() outcome {
 	if c.tid == 0 {
 		return failed(c.broken(errors.New("the caller is in no pid namespace that srt can see")))
 	}
+	c.s.changes.settled(c.tid)
 	if errno := c.readRoot(); errno != 0 {
 		return failed(errno)
 	}
