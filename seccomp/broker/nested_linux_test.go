@@ -78,12 +78,14 @@ func TestRoots_AreTheCallers_FS30_FS44(t *testing.T) {
 	run := func(s setup) (lines []string) {
 		folder := tempFolder(t)
 		t.Chdir(folder)
-		for _, err := range []error{os.MkdirAll("jail/sub", 0o755), os.Mkdir("closed", 0o555), os.Symlink("/target", "jail/abs"), os.Symlink("sub/target", "jail/rel"),
+		for _, err := range []error{os.MkdirAll("jail/sub", 0o755), os.Mkdir("closed", 0o755), os.Symlink("/target", "jail/abs"), os.Symlink("sub/target", "jail/rel"),
 			os.Symlink("../../../../outside", "jail/out"), os.Symlink("denied", "jail/todenied")} {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
+		// Of somebody else, whom the root of an inner user namespace has no rights over. (Over the caller's own it has more
+		// there than the hand, which keeps to what the caller's modes allow.)
 		if os.Geteuid() == 0 {
 			if err := os.Chown("closed", 1000, 1000); err != nil {
 				t.Fatal(err)
