@@ -120,12 +120,8 @@ func (s *Server) Serve() error {
 	return err
 }
 
-// Close makes Serve return soon. Calls that are under way are not answered: it is for when the sandbox has ended.
-func (s *Server) Close() error {
-	err := s.config.Listener.Stop()
-	s.pool.close()
-	return err
-}
+// Close makes Serve return soon; once it has returned, Close does nothing. Calls that are under way are not answered: it is for when the sandbox has ended.
+func (s *Server) Close() error { return s.pool.close() }
 
 // Dropped is how many reports were left out because too many waited.
 func (s *Server) Dropped() uint64 { return s.dropped.Load() }

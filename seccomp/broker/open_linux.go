@@ -307,16 +307,19 @@ func (c *call) judgeOpen(at string) (out outcome, denied bool) {
 	return out, false
 }
 
-// give answers with a copy of a descriptor of this process.
+// give answers with a copy of a descriptor of this process, which is closed before the caller goes on (finishFD).
 func (c *call) give(fd int, how openHow) outcome {
-	a := notify.AddFD{ID: c.id, Flags: notify.AddSend, Source: uint32(fd)}
+	a := notify.AddFD{ID: c.id, Source: uint32(fd)}
 	if how.cloexec() {
 		a.TargetFlags = unix.O_CLOEXEC
 	}
 	var errno syscall.Errno
-	_, err := c.s.config.Listener.AddFD(a)
+	number, err := c.s.config.Listener.AddFD(a)
+	c.drop(fd)
 	switch {
-	case err == nil, errors.Is(err, notify.ErrCallEnded):
+	case err == nil:
+		return outcome{value: int64(number)}
+	case errors.Is(err, notify.ErrCallEnded):
 		return outcome{sent: true}
 	case errors.As(err, &errno):
 		return failed(errno)

@@ -25,6 +25,7 @@ type pool struct {
 	parked    []*worker // without work, the one that worked last at the end
 	receiving bool      // one is, or is on its way
 	closing   bool
+	finished  bool // run has returned: the listener may be closed
 	err       error
 	calls     uint64 // that were received
 	beating   bool   // the pacemaker runs
@@ -52,18 +53,23 @@ func (p *pool) run() error {
 	p.wait.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closing = true
+	p.closing, p.finished = true, true
 	return p.err
 }
 
 // close ends all workers.
-func (p *pool) close() {
+func (p *pool) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.finished {
+		return nil
+	}
 	p.dismiss()
+	err := p.server.config.Listener.Stop()
 	for w := range p.workers {
 		w.kill()
 	}
+	return err
 }
 
 // dismiss lets no worker take another call. p.mu is held.

@@ -103,18 +103,27 @@ func (p *program) finish() {
 
 // finishFD appends the answer to the caller: the call's result is a copy of the descriptor fd. refine, if not nil, is
 // applied to each step.
+//
+// The hand closes its own before the caller goes on, in two control calls for that reason: as long as the hand has one, a
+// program file counts as being written (ETXTBSY), a lock on the file outlives the caller's close, and those who watch the
+// file are told of its closing too late. It also keeps a hand that is killed from answering without a descriptor.
 func (p *program) finishFD(fd ns.Slot, cloexec bool, refine func()) {
-	a := notify.AddFD{ID: p.c.id, Flags: notify.AddSend}
+	if refine == nil {
+		refine = func() {}
+	}
+	a := notify.AddFD{ID: p.c.id}
 	if cloexec {
 		a.TargetFlags = unix.O_CLOEXEC
 	}
 	arg := p.Bytes(a.Bytes())
 	p.Store(arg, notify.AddFDSource, fd)
-	if refine != nil {
-		refine()
-	}
-	p.Call("answer", "the caller", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlAddFD)), arg)
-	if refine != nil {
-		refine()
-	}
+	refine()
+	number := p.Call("hand over", "the descriptor", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlAddFD)), arg)
+	refine()
+	p.Close(fd)
+	answer := p.Bytes(notify.Result(p.c.id, 0, 0).Bytes())
+	p.Store(answer, notify.ResponseVal, number)
+	refine()
+	p.Call("answer", "the caller", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlSend)), answer)
+	refine()
 }

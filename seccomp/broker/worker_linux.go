@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -181,6 +182,14 @@ func (c *call) end() {
 func (c *call) hold(fd int) int {
 	c.files = append(c.files, fd)
 	return fd
+}
+
+// drop closes a descriptor before the end of the call.
+func (c *call) drop(fd int) {
+	if i := slices.Index(c.files, fd); i >= 0 {
+		c.files = slices.Delete(c.files, i, i+1)
+	}
+	unix.Close(fd)
 }
 
 // own takes over the descriptors that a hand sent: -1 for one that did not come.
