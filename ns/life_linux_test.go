@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,8 +54,8 @@ func TestSignalAndKill(t *testing.T) {
 }
 
 // holdSandbox is the re-executed half of the tests that kill the host process: it holds a sandbox that runs a script, and has
-// its pid 1 hold descriptor 3.
-func holdSandbox(script string) {
+// its pid 1 hold descriptor 3, count times.
+func holdSandbox(script string, count int) {
 	program, err := NewProgram()
 	if err != nil {
 		fmt.Println(err)
@@ -61,7 +63,7 @@ func holdSandbox(script string) {
 	}
 	c := minimal(program, "/bin/sh", "-c", script)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c.Hold = []*os.File{os.NewFile(3, "to hold")}
+	c.Hold = slices.Repeat([]*os.File{os.NewFile(3, "to hold")}, count)
 	p, err := c.start()
 	if err != nil {
 		fmt.Println(err)
@@ -77,7 +79,7 @@ func killHost(t *testing.T, script string) (out, held *os.File) {
 	t.Helper()
 	out, outw := heldPipe(t)
 	held, heldw := heldPipe(t)
-	host := exec.Command("/proc/self/exe", "hold-a-sandbox", script)
+	host := exec.Command("/proc/self/exe", "hold-a-sandbox", script, "1")
 	host.Stdout, host.Stderr, host.ExtraFiles = outw, outw, []*os.File{heldw}
 	if err := host.Start(); err != nil {
 		t.Fatal(err)
@@ -101,6 +103,28 @@ func TestNothingOutlivesTheHost_CLI17(t *testing.T) {
 	if rest, err := io.ReadAll(r); err != nil {
 		t.Errorf("processes of the sandbox are still alive: %q, %v", rest, err)
 	}
+}
+
+// TestHold_NoMoreThanTheLimit: where the limit of open files lets pid 1 take a part only, nothing runs.
+func TestHold_NoMoreThanTheLimit(t *testing.T) {
+	_, w := heldPipe(t)
+	host := exec.Command("/bin/sh", "-c", fmt.Sprintf(`ulimit -n 16; exec "$0" hold-a-sandbox "echo ran" %d`, maxFiles), testBinary(t))
+	host.ExtraFiles = []*os.File{w}
+	out, err := host.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), fixedSteps[fixedHold]) || !strings.Contains(string(out), "ulimit -n") ||
+		strings.Contains(string(out), "ran") {
+		t.Errorf("%s%v, want the step that failed and what to do", out, err)
+	}
+}
+
+// testBinary is the path of this program.
+func testBinary(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestHold_OutlastsEveryProcess_FS54: what is held is not let go while a process of the sandbox can still act. The kernel

@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"testing"
 )
 
 // TestMain checks at the end that no test left a descriptor open (style.md habit 7).
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "hold-a-sandbox" {
-		holdSandbox(os.Args[2])
+	if len(os.Args) > 3 && os.Args[1] == "hold-a-sandbox" {
+		count, err := strconv.Atoi(os.Args[3])
+		if err != nil {
+			panic(err)
+		}
+		holdSandbox(os.Args[2], count)
 	}
 	if len(os.Args) > 3 && os.Args[1] == "hold-a-hand" {
 		holdHand(os.Args[2])
