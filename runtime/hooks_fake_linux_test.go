@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,7 @@ type hookedSandbox struct {
 	mu       sync.Mutex
 	events   []violation.Event
 	warnings []string
+	log      strings.Builder // written under a lock of the handler
 }
 
 func newHookedSandbox(t *testing.T, kernel hookKernel, more ...config.PathEntry) *hookedSandbox {
@@ -128,7 +130,7 @@ func newHookedSandbox(t *testing.T, kernel hookKernel, more ...config.PathEntry)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.events = append(h.events, e)
-	}), WithWarnings(func(line string) {
+	}), WithLogger(slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))), WithWarnings(func(line string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.warnings = append(h.warnings, line)

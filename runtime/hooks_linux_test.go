@@ -157,6 +157,9 @@ func TestKernelMechanism_FallsBack_FS30(t *testing.T) {
 			if want := map[bool]int{true: 0, false: 1}[name == "asked"]; k.loads != want {
 				t.Errorf("%d loads, want %d", k.loads, want)
 			}
+			if text := h.log.String(); !strings.Contains(text, "held by the broker") || !strings.Contains(text, "broken") {
+				t.Errorf("the log does not say why: %s", text)
+			}
 			if len(h.events) != 4 {
 				t.Errorf("%+v, want what the broker refused", h.events)
 			}
@@ -201,6 +204,52 @@ func TestKernelMechanism_IsNotForPatternsAndReads_FS55_FS10(t *testing.T) {
 		if e := explained(t, h); e.LaterBy == nil || e.LaterBy.Name != byBroker || !strings.Contains(e.LaterBy.Why, "whole paths") {
 			t.Errorf("%s: %+v", name, e.LaterBy)
 		}
+	}
+}
+
+// TestKernelMechanism_LeavesNothingOfAFailedStart: a command that cannot be started has no rules.
+func TestKernelMechanism_LeavesNothingOfAFailedStart(t *testing.T) {
+	k := newFakeHooks(t)
+	h := newHookedSandbox(t, k)
+	cmd := h.Command(context.Background(), "/bin/true", "a\x00b")
+	cmd.Dir = h.dir
+	if err := cmd.Start(); err == nil {
+		t.Fatal("an argument with a NUL byte was passed on")
+	}
+	if len(k.sessions) != 1 || !k.sessions[0].closed {
+		t.Errorf("%d sessions, want one that is closed", len(k.sessions))
+	}
+	k.w.Close()
+	if k.held(t) {
+		t.Error("a start that failed still holds the hooks")
+	}
+}
+
+// TestKernelMechanism_ManyAtOnce: the first commands of a session load the hooks once, and each has rules of its own.
+func TestKernelMechanism_ManyAtOnce(t *testing.T) {
+	k := newFakeHooks(t)
+	h := newHookedSandbox(t, k)
+	const n = 12
+	errs := make(chan error)
+	for range n {
+		go func() {
+			cmd := h.Command(context.Background(), "/bin/true")
+			cmd.Dir = h.dir
+			errs <- cmd.Run()
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, s := range k.sessions {
+		if !s.closed || len(s.rules) == 0 {
+			t.Errorf("closed: %v, %d rules", s.closed, len(s.rules))
+		}
+	}
+	if k.loads != 1 || len(k.sessions) != n || h.hooks.used != 0 {
+		t.Errorf("%d loads, %d sessions, %d in use, want 1, %d and 0", k.loads, len(k.sessions), h.hooks.used, n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -25,28 +26,36 @@ const (
 // holdNames chooses the mechanism for a plan, and gives the plan to go on with: another one where placeholders had to be
 // made. The filters depend on the choice, so hooks that turn out not to hold a sandbox's rules end the attempt (armNames).
 func (l *launch) holdNames(in fsview.Input, plan *fsview.Plan) (*fsview.Plan, error) {
+	l.chooseMechanism(plan)
+	if l.mechanism == nil {
+		return plan, nil
+	}
+	l.cmd.sandbox.opts.logger.Debug("what does not exist yet is held by the "+l.mechanism.Name, "why", l.mechanism.Why)
+	if l.mechanism.Name != byPlaceholders || l.dry {
+		return plan, nil
+	}
+	return l.planWithPlaceholders(in, plan, errors.New(l.mechanism.Why))
+}
+
+// chooseMechanism sets mechanism, and guard or hooked.
+func (l *launch) chooseMechanism(plan *fsview.Plan) {
 	guard := fsview.NewGuard(plan)
 	need := bpf.Need{Names: guard.Names(), Patterns: guard.Moves(), Reads: guard.Reads()}
 	which, why := bpf.Choose(need, l.askHooks(need))
 	switch which {
 	case bpf.None:
-		return plan, nil
+		return
 	case bpf.Kernel:
 		l.mechanism = &PlannedMechanism{Name: byKernel}
 		l.hooked = newHookedNames(plan)
-		return plan, nil
+		return
 	}
-	reason := brokerAvailable()
-	if reason == nil {
-		l.mechanism = &PlannedMechanism{Name: byBroker, Why: why}
-		l.guard = guard
-		return plan, nil
+	if reason := brokerAvailable(); reason != nil {
+		l.mechanism = &PlannedMechanism{Name: byPlaceholders, Why: reason.Error()}
+		return
 	}
-	l.mechanism = &PlannedMechanism{Name: byPlaceholders, Why: reason.Error()}
-	if l.dry {
-		return plan, nil
-	}
-	return l.planWithPlaceholders(in, plan, reason)
+	l.mechanism = &PlannedMechanism{Name: byBroker, Why: why}
+	l.guard = guard
 }
 
 // askHooks tells why no hooks can hold the rules, if only hooks are in question. A dry launch loads none.
