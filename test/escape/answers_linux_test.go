@@ -20,8 +20,6 @@ var notApplicable = map[int]string{
 	31: "srt writes three files of procfs (setgroups, gid_map, uid_map), from the host side, of a process that has run nothing of the command's; 030 covers a false /proc",
 	52: "srt takes no user name or id from anyone: ids are the caller's",
 	53: "every command has namespaces of its own, and none is entered later",
-	55: "no system call is answered by a broker in this version, so none is continued",
-	56: "no system call is answered by a broker in this version",
 	62: "the messages between srt and a sandbox have one fixed size and no lengths; 037 shows that a command cannot send any",
 	67: "srt writes no file into a sandbox",
 	69: "a fault of one kernel (fixed in 5.16.11), not a rule; srt needs 5.19",
@@ -34,10 +32,9 @@ var notApplicable = map[int]string{
 type gap struct{ what, why string }
 
 var knownGaps = []gap{
-	{"protected names that do not exist at start (FS-35, FS-37) can be created", "holding a name that is not there needs the broker, which this version does not have; README says so"},
-	{"the default settings file that does not exist at start can be created in a writable home", "as for protected names"},
+	{"with 64 calls that wait for the other end of a FIFO, further calls of the same command that make names wait too", "each takes a worker of the broker, and their number is bounded"},
 	{"a denied file that another file system shows again (layers of an overlay, bindfs) is open there", "the kernel does not say that it is the same file"},
-	{"repositories that are made during the command are not protected", "their names are unknown at start (FS-37 to FS-39)"},
+	{"repositories that are made during the command are not protected", "their names are unknown at start (FS-37 to FS-39), and cloning must work; srt names what was made when the command ends"},
 	{"a FIFO beneath a directory that denyWrite or a protected name covers, or that is shown inside a hidden one, can be opened for writing", "read-only mounts do not count for FIFOs, and Landlock cannot take a part out of a tree that it grants; finding every FIFO would mean reading the whole denied tree at each start"},
 	{"with allowNestedUserNamespaces, directories above a protected place can be moved", "what keeps them in place are mounts that pivot_root in a nested mount namespace leaves behind"},
 	{"root, or the owner of a terminal, can change the mode of a terminal that is a standard stream", "the descriptor is the caller's own; opening a terminal again is not always possible"},

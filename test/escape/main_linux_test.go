@@ -62,7 +62,7 @@ func prepare(m *testing.M) (int, error) {
 	}
 	for _, src := range sources {
 		name := filepath.Base(src[:len(src)-len(".c")])
-		if out, err := exec.Command("gcc", "-static", "-O1", "-Wall", "-o", filepath.Join(programs, name), src).CombinedOutput(); err != nil {
+		if out, err := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-o", filepath.Join(programs, name), src).CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("gcc %s: %w\n%s", src, err, out)
 		}
 	}

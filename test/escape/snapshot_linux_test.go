@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,3 +75,6 @@ func difference(before, after map[string]string) string {
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
 }
+
+// owner is the user a file belongs to.
+func owner(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }
