@@ -82,8 +82,7 @@ func answer(c *child) {
 		return
 	}
 	if errno != 0 || n != msgSize {
-		endAll()
-		exit(1)
+		leave(c, 1)
 	}
 	switch c.msg[0] {
 	case msgSignal:
@@ -96,16 +95,20 @@ func answer(c *child) {
 	}
 }
 
-// endAll ends every other process of the sandbox and waits until they are gone. The kernel does the same when this process
-// ends, but only after it has closed this process's descriptors: what they hold would not outlast the others.
+// leave ends pid 1, and the sandbox with it. What pid 1 holds must outlast the others, so it ends them and waits until they
+// are gone: the kernel does the same when pid 1 ends, but only after it has closed pid 1's descriptors.
 //
 //go:norace
 //go:nosplit
-func endAll() {
+func leave(c *child, status uintptr) {
+	if c.held == 0 {
+		exit(status)
+	}
 	sys(syscall.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	for errno := uintptr(0); errno == 0 || errno == uintptr(syscall.EINTR); { // until ECHILD
 		_, errno = sys(syscall.SYS_WAIT4, ^uintptr(0), 0, syscall.WALL, 0, 0, 0)
 	}
+	exit(status)
 }
 
 // reap collects every child that has ended: orphans of the sandbox are ours. When it was the command, its status
@@ -124,14 +127,14 @@ func reap(c *child) {
 		}
 		w := syscall.WaitStatus(c.status)
 		if w&0x7f == 0 {
-			exit(uintptr(w >> 8 & 0xff))
+			leave(c, uintptr(w>>8&0xff))
 		}
 		if w&0xff == 0x7f {
 			c.msg = [4]uint32{msgStopped, uint32(w >> 8 & 0xff)}
 			send(c)
 			continue
 		}
-		exit(128 + uintptr(w&0x7f))
+		leave(c, 128+uintptr(w&0x7f))
 	}
 }
 

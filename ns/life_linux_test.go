@@ -131,6 +131,34 @@ func testBinary(t *testing.T) string {
 // takes its time over one with much memory, which it frees before it closes descriptors.
 func TestHold_OutlastsEveryProcess_FS54(t *testing.T) {
 	out, held := killHost(t, `exec /usr/bin/python3 -c 'import time; much = b"x" * (150 << 20); print("up", flush=True); time.sleep(300)'`)
+	outlasts(t, held, out)
+}
+
+// TestHold_OutlastsWhatTheCommandLeft_FS54: the same where the command ends by itself and leaves a process behind.
+func TestHold_OutlastsWhatTheCommandLeft_FS54(t *testing.T) {
+	out, outw := heldPipe(t)
+	held, heldw := heldPipe(t)
+	in, _ := heldPipe(t)
+	l := minimal(newProgram(t), "/bin/sh", "-c", `mkfifo up 2>/dev/null
+		/usr/bin/python3 -c 'import time; much = b"x" * (150 << 20); open("up", "w").close(); time.sleep(300)' &
+		: <up; exit 3`)
+	t.Chdir(t.TempDir())
+	l.Stdin, l.Stdout, l.Stderr, l.Hold = in, outw, outw, []*os.File{heldw}
+	process, err := l.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outw.Close()
+	heldw.Close()
+	outlasts(t, held, out)
+	if st, err := process.Wait(); err != nil || st.Code != 3 {
+		t.Errorf("%v, %v", st, err)
+	}
+}
+
+// outlasts waits until nobody holds the one pipe, when the other must have come to its end.
+func outlasts(t *testing.T, held, out *os.File) {
+	t.Helper()
 	held.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if rest, err := io.ReadAll(held); err != nil {
 		t.Fatalf("pid 1 is still alive: %q, %v", rest, err)
