@@ -25,8 +25,10 @@ const (
 var (
 	srtPath   string // the srt under test, where every user can execute it
 	probePath string // internal/probe, likewise
-	goTool    string // the go command of this toolchain
-	accounts  []account
+	// listenerPath is internal/listener, likewise.
+	listenerPath string
+	goTool       string // the go command of this toolchain
+	accounts     []account
 )
 
 // account is who runs srt in a test.
@@ -123,7 +125,7 @@ func confines(dir string) error {
 
 // installBinaries puts srt and the probe into dir.
 func installBinaries(dir string) error {
-	srtPath, probePath = filepath.Join(dir, "srt"), filepath.Join(dir, "probe")
+	srtPath, probePath, listenerPath = filepath.Join(dir, "srt"), filepath.Join(dir, "probe"), filepath.Join(dir, "listener")
 	if given := os.Getenv(binaryVariable); given != "" {
 		data, err := os.ReadFile(given)
 		if err != nil {
@@ -133,6 +135,9 @@ func installBinaries(dir string) error {
 			return err
 		}
 	} else if err := build(srtPath, "github.com/srt-sandbox/srt/cmd/srt"); err != nil {
+		return err
+	}
+	if err := build(listenerPath, "./internal/listener"); err != nil {
 		return err
 	}
 	return build(probePath, "./internal/probe")

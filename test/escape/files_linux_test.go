@@ -210,6 +210,14 @@ cd ..; mv home away && mkdir home && echo '{}' > home/$f`, "home/.srt-settings.j
 	})
 }
 
+// TestEscape_066_DefaultSettingsPlanted: where there is none, none can be made for the next run.
+func TestEscape_066_DefaultSettingsPlanted(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.settings.AllowWrite = []string{".", w.home}
+		w.holds(`cd; f=.srt-settings.json; echo '{ }' > $f; mkdir $f; echo '{ }' > new; mv new $f; ln new $f; ln -s new $f; rm -rf new`, "home")
+	})
+}
+
 // TestEscape_072_NoNamespacesNoCommand: where a namespace cannot be made, as inside a sandbox, nothing runs.
 func TestEscape_072_NoNamespacesNoCommand(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
