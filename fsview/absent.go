@@ -2,6 +2,7 @@ package fsview
 
 import (
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -131,18 +132,36 @@ func (b *builder) addAbsent(d *absentDeny, seen map[absentKey]int) error {
 }
 
 // listAllowed tells the guard what re-opens a part of what a read rule denies (FS-22): the names of allowRead, and
-// directories that can be written.
+// what can be written.
 func (b *builder) listAllowed() error {
 	for _, g := range b.grants {
-		if !g.write && !g.rule.useless {
+		if !g.write {
 			b.plan.AllowRead = append(b.plan.AllowRead, g.path)
 		}
 	}
+	b.plan.AllowRead = slices.DeleteFunc(b.plan.AllowRead, b.unshown)
 	for _, n := range b.roots {
-		if n.reopens() && n.info.IsDir() {
+		switch {
+		case !n.reopens():
+		case n.info.IsDir():
 			b.plan.AllowRead = append(b.plan.AllowRead, n.path)
+		default:
+			b.plan.AllowFiles = append(b.plan.AllowFiles, n.path)
 		}
 	}
-	sort.Strings(b.plan.AllowRead)
+	for _, p := range b.in.Keep {
+		if loc := b.res.resolve(p, true); loc.exists && !loc.info.IsDir() {
+			b.plan.Keep = append(b.plan.Keep, loc.path)
+		}
+	}
+	for _, list := range [][]string{b.plan.AllowRead, b.plan.AllowFiles, b.plan.Keep} {
+		sort.Strings(list)
+	}
 	return nil
+}
+
+// unshown reports whether a location is that of a re-allowed link which shows nothing.
+func (b *builder) unshown(location string) bool {
+	n := b.root.find(location)
+	return n != nil && n.unshown
 }

@@ -51,7 +51,7 @@ func (n *node) readRule(spread *rule) *rule {
 	switch {
 	case n.hard != nil && n.hard != spread && !n.hard.here:
 		return n.hard
-	case n.hide != nil && n.hide != spread && !n.lifted():
+	case n.hide != nil && !n.spread && !n.lifted():
 		return n.hide
 	}
 	return nil
@@ -156,7 +156,7 @@ func (s *search) searchNamed() error {
 				if on, inner := b.mounts.locate(p); b.mounts.showsSurroundings(p, on, inner) {
 					continue // not a name for this, but for all around it
 				}
-				if name := mandatoryOnWay(p, b.in.AllowGitConfig); name != "" {
+				if name := b.protectedOnWay(p); name != "" {
 					b.denyWriteAt(m.Point, Info{}, mandatoryRule(name))
 				}
 				info, err := b.res.lstat(m.Point)

@@ -43,7 +43,7 @@ func Build(t Tree, in Input) (*Plan, error) {
 	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8)}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
 	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.collectMasks, b.spreadRoot, b.searchMandatory, b.repeatRules,
-		b.settleLinks, b.settleAbsent, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
+		b.settleLinks, b.settleAbsent, b.settleFold, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
 	if in.Disabled {
 		b.plan.Unrestricted = true
 		steps = []func() error{b.collectDisabled, b.emit, b.chooseDir, b.checkSize}

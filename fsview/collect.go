@@ -282,7 +282,7 @@ func (b *builder) allowFound(text string, loc location, q *query) {
 		return // through a link, or without effect (FS-8, FS-47)
 	default:
 		// One within another root adds nothing but where it is hidden, or a protected name (FS-26).
-		if s := b.root.stateAt(loc.path); s.root == nil || s.hidden || mandatoryOnWay(loc.path, b.in.AllowGitConfig) != "" {
+		if s := b.root.stateAt(loc.path); s.root == nil || s.hidden || b.protectedOnWay(loc.path) != "" {
 			b.grantWriteAt(loc, q.rule)
 		}
 	}

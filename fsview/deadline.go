@@ -176,6 +176,12 @@ func (w *watched) CanCreate(path string) error {
 	return err
 }
 
+// IgnoresCase implements Tree.
+func (w *watched) IgnoresCase(path string) bool {
+	ignores, err := ask(w, "inspect", path, func() (bool, error) { return w.tree.IgnoresCase(path), nil })
+	return ignores || err != nil
+}
+
 // CanSearch implements Tree.
 func (w *watched) CanSearch(path string) error {
 	_, err := ask(w, "inspect", path, func() (struct{}, error) { return struct{}{}, w.tree.CanSearch(path) })

@@ -25,6 +25,7 @@ type fakeObject struct {
 	ino    uint64
 	err    error // what looking at it answers
 	rofs   bool
+	nocase bool // a directory that ignores letter case
 
 	dev   uint64 // the file system it lies in, once the tree has mounts
 	inner string // its path in that
@@ -86,7 +87,7 @@ func (f *fakeTree) bind(from, to string) {
 }
 
 // newFakeTree makes a tree from lines "kind path [target] [option...]", where the kind m binds target on path. Missing directories are made. Options are
-// uid=N, mode=OCTAL, links=N, text=CONTENT, rofs, and an errno: eio, estale, eacces.
+// uid=N, mode=OCTAL, links=N, text=CONTENT, rofs, nocase, and an errno: eio, estale, eacces.
 func newFakeTree(t testing.TB, lines string) *fakeTree {
 	t.Helper()
 	tree := &fakeTree{objects: map[string]*fakeObject{"/": {kind: 'd', mode: 0o755, ino: 1}}, uid: 1000}
@@ -117,6 +118,8 @@ func newFakeTree(t testing.TB, lines string) *fakeTree {
 				o.text = strings.NewReplacer("~", " ", "|", "\n").Replace(value)
 			case "rofs":
 				o.rofs = true
+			case "nocase":
+				o.nocase = true
 			case "eio":
 				o.err = syscall.EIO
 			case "estale":
@@ -253,6 +256,12 @@ func (f *fakeTree) CanCreate(p string) error {
 		return err
 	}
 	return f.may(o, 0o1)
+}
+
+func (f *fakeTree) IgnoresCase(p string) bool {
+	f.stats++
+	o, err := f.look(p)
+	return err != nil || o.nocase
 }
 
 func (f *fakeTree) CanSearch(p string) error {

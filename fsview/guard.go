@@ -7,15 +7,21 @@ import (
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
-// Guard judges what no mount can: names that do not exist when a command starts (FS-10, FS-30, FS-55). It is pure and
-// immutable, and safe for concurrent use. Whoever asks it performs the call itself, on the very directory that was
+// Guard judges what no mount can: names that do not exist when a command starts (FS-10, FS-30, FS-55). What existed then is
+// as the mounts show it, and what lies in a directory that is hidden in memory is the command's own (FS-32). A Guard is pure
+// and immutable, and safe for concurrent use. Whoever asks it performs the call itself, on the very directory that was
 // judged.
 type Guard struct {
 	exact, folded           map[nameIn]string // why, of names that must not be created
 	exactNames, foldedNames map[string]struct{}
 	patterns                []guardPattern
-	absent                  []Absent // those that must not be opened
-	allow                   []string // what re-allows reading, locations
+	absent                  map[string]denial // names that must not be opened, by location
+	absentFolded            []foldedAbsent    // those of them that stand for themselves in any letter case
+	leading                 []Absent          // those in directories that are yet to be made
+	allow                   []string          // what re-allows reading, locations
+	allowFiles              []string          // files that allowWrite re-opens
+	keep                    map[string]struct{}
+	zones                   zones
 	writes, reads, moves    bool
 }
 
@@ -25,13 +31,26 @@ type nameIn struct {
 	name     string
 }
 
+// guardPattern is a pattern with what is left of it beneath `/`. One that ends in `/**` is judged by the directories in which
+// everything matches: what lies in one is denied by the directory (FS-20).
 type guardPattern struct {
 	Pattern
 	glob *glob.Pattern
-	// read is the pattern that opening is judged by, from `/` on. One that ends in `/**` is judged without that, and
-	// below says so: what lies in a directory is denied by the directory (FS-20).
-	read  glob.States
-	below bool
+	left glob.States
+	deep bool
+}
+
+// denial is a reason not to open something.
+type denial struct {
+	why  string
+	hard bool
+}
+
+// foldedAbsent is a location that must not be opened in any letter case: rest, beneath dir.
+type foldedAbsent struct {
+	denial
+	dir, rest string
+	at        int // length of the location as the rule has it
 }
 
 // NewGuard makes the guard of a plan. It is nil when mounts enforce the plan alone; a nil *Guard needs nothing and
@@ -47,23 +66,29 @@ func NewGuard(p *Plan) *Guard {
 			continue
 		}
 		compiled := glob.Compile(rule.Text)
-		text, below := strings.CutSuffix(rule.Text, "/**")
-		g.patterns = append(g.patterns, guardPattern{Pattern: rule, glob: compiled, read: glob.Compile(text).Below("/"), below: below})
+		g.patterns = append(g.patterns, guardPattern{Pattern: rule, glob: compiled, left: compiled.Below("/"),
+			deep: strings.HasSuffix(rule.Text, "/**")})
 		g.writes, g.reads, g.moves = g.writes || rule.Write, g.reads || rule.Read, true
 	}
 	if !g.writes && !g.reads {
 		return nil
 	}
 	if g.reads {
-		g.allow = p.AllowRead
+		g.allow, g.allowFiles = p.AllowRead, p.AllowFiles
+		g.keep = make(map[string]struct{}, len(p.Keep))
+		for _, k := range p.Keep {
+			g.keep[k] = struct{}{}
+		}
+	}
+	if g.reads || g.moves {
+		g.zones = zonesOf(p)
 	}
 	return g
 }
 
 func (g *Guard) addAbsent(a Absent) {
 	if a.Read {
-		g.absent = append(g.absent, a)
-		g.reads = true
+		g.addUnreadable(a)
 	}
 	if !a.Write {
 		return
@@ -73,11 +98,28 @@ func (g *Guard) addAbsent(a Absent) {
 	names, set := g.exactNames, g.exact
 	if a.Fold {
 		names, set = g.foldedNames, g.folded
-		key.name = strings.ToLower(a.Name)
+		key.name = foldName(a.Name)
 	}
 	names[key.name] = struct{}{}
 	if _, there := set[key]; !there {
 		set[key] = a.Why
+	}
+}
+
+func (g *Guard) addUnreadable(a Absent) {
+	g.reads = true
+	if a.Path != join(a.Dir, a.Name) {
+		g.leading, g.moves = append(g.leading, a), true
+	}
+	if a.Fold {
+		g.absentFolded = append(g.absentFolded, foldedAbsent{denial{a.Why, a.Hard}, a.Dir, foldPath(tail(a.Dir, a.Path)), len(a.Path)})
+		return
+	}
+	if g.absent == nil {
+		g.absent = map[string]denial{}
+	}
+	if have, there := g.absent[a.Path]; !there || a.Hard && !have.hard {
+		g.absent[a.Path] = denial{a.Why, a.Hard}
 	}
 }
 
@@ -100,7 +142,7 @@ func (g *Guard) Suspect(name string) bool {
 		return true
 	}
 	if len(g.foldedNames) > 0 {
-		if _, there := g.foldedNames[strings.ToLower(name)]; there {
+		if _, there := g.foldedNames[foldName(name)]; there {
 			return true
 		}
 	}
@@ -118,7 +160,7 @@ func (g *Guard) Mandatory(name string) bool {
 	if g == nil || name == "" || name[0] != '.' {
 		return false
 	}
-	_, there := g.foldedNames[strings.ToLower(name)]
+	_, there := g.foldedNames[foldName(name)]
 	return there
 }
 
@@ -134,7 +176,7 @@ func (g *Guard) Create(dir Identity, at func() (string, error), name string) (wh
 		return why, true, nil
 	}
 	if len(g.folded) > 0 {
-		key.name = strings.ToLower(name)
+		key.name = foldName(name)
 		if why, denied = g.folded[key]; denied {
 			return why, true, nil
 		}
@@ -148,6 +190,9 @@ func (g *Guard) Create(dir Identity, at func() (string, error), name string) (wh
 		if location == "" {
 			if location, err = at(); err != nil {
 				return "", false, err
+			}
+			if g.zones.at(location) == zoneMemory {
+				return "", false, nil
 			}
 		}
 		if p.glob.Match(join(location, name)) {
@@ -163,44 +208,76 @@ func (g *Guard) Open(location string) (why string, denied bool) {
 	if !g.Reads() || inKernelTree(location) {
 		return "", false // replaced (FS-47): what is denied there is hidden for good
 	}
-	deepest := 0
-	hard := ""
-	deny := func(at string, isHard bool, reason string) {
-		if len(at) > deepest {
-			deepest, why = len(at), reason
-		}
-		if isHard && hard == "" {
-			hard = reason
+	if _, kept := g.keep[location]; kept {
+		return "", false
+	}
+	switch g.zones.at(location) {
+	case zoneMemory, zoneReplaced:
+		return "", false
+	}
+	found := g.denials(location)
+	switch {
+	case found.hard != "":
+		return found.hard, true
+	case found.deepest == 0:
+		return "", false
+	}
+	for _, a := range g.allow {
+		if len(a) >= found.deepest && policy.Covers(a, location) {
+			return "", false
 		}
 	}
-	for i := range g.absent {
-		if a := &g.absent[i]; policy.Covers(a.Path, location) {
-			deny(a.Path, a.Hard, a.Why)
+	for _, a := range g.allowFiles {
+		if len(a) > found.deepest && policy.Covers(a, location) {
+			return "", false
+		}
+	}
+	return found.why, true
+}
+
+// denials are the read rules that cover a location.
+type denials struct {
+	deepest int    // length of the longest location that one stands at, 0 when there is none
+	why     string // of that one
+	hard    string // why of one that no list lifts
+}
+
+func (d *denials) add(at int, hard bool, why string) {
+	if at > d.deepest {
+		d.deepest, d.why = at, why
+	}
+	if hard && d.hard == "" {
+		d.hard = why
+	}
+}
+
+func (g *Guard) denials(location string) (found denials) {
+	for p := location; len(g.absent) > 0 && p != ""; p = above(p) {
+		if d, there := g.absent[p]; there {
+			found.add(len(p), d.hard, d.why)
+		}
+	}
+	for i := range g.absentFolded {
+		a := &g.absentFolded[i]
+		if policy.Covers(a.dir, location) && policy.Covers(a.rest, foldPath(tail(a.dir, location))) {
+			found.add(a.at, a.hard, a.why)
 		}
 	}
 	for i := range g.patterns {
 		if p := &g.patterns[i]; p.Read {
-			p.matches(location, func(at string) { deny(at, p.Hard, p.Why) })
+			p.matches(location, func(at int) { found.add(at, p.Hard, p.Why) })
 		}
 	}
-	switch {
-	case hard != "":
-		return hard, true
-	case deepest == 0:
-		return "", false
-	}
-	for _, a := range g.allow {
-		if len(a) >= deepest && policy.Covers(a, location) {
-			return "", false
-		}
-	}
-	return why, true
+	return found
 }
 
-// matches calls found for the location and each directory above it that the pattern matches.
-func (p *guardPattern) matches(location string, found func(at string)) {
-	states := p.read
-	for end := 1; end <= len(location) && !states.Empty(); {
+// matches calls found for the location and each directory above it that the pattern denies, with the length of its path.
+func (p *guardPattern) matches(location string, found func(at int)) {
+	left := p.left
+	for end := 1; end < len(location) && !left.Empty(); {
+		if p.deep && left.Matches() {
+			found(max(1, end-1))
+		}
 		next := strings.IndexByte(location[end:], '/')
 		if next < 0 {
 			next = len(location) - end
@@ -208,8 +285,8 @@ func (p *guardPattern) matches(location string, found func(at string)) {
 		name := location[end : end+next]
 		end += next
 		var match bool
-		if states, match = states.Step(name); match && !(p.below && end == len(location)) {
-			found(location[:end])
+		if left, match = left.Step(name); match && !p.deep {
+			found(end)
 		}
 		end++
 	}
@@ -217,10 +294,17 @@ func (p *guardPattern) matches(location string, found func(at string)) {
 
 // Move judges the renaming of a directory from one location to another. It is refused when a pattern could match beneath
 // the new name what it does not beneath the old one, or the other way round for reading: nobody could tell what the
-// directory holds by the time it has moved. The caller answers with EXDEV, so that programs copy instead, name by name.
+// directory holds by the time it has moved. Nor may one leave in which something may come to be that must not be opened.
+// The caller answers with EXDEV, so that programs copy instead, name by name. Where a directory cannot be renamed anyway,
+// the kernel says so.
 func (g *Guard) Move(from, to string) (why string, denied bool) {
-	if g == nil {
+	if g == nil || g.zones.around(from) != zoneWritable || g.zones.around(to) != zoneWritable {
 		return "", false
+	}
+	for i := range g.leading {
+		if a := &g.leading[i]; a.leads(from) {
+			return a.Why, true
+		}
 	}
 	for i := range g.patterns {
 		p := &g.patterns[i]
@@ -233,15 +317,5 @@ func (g *Guard) Move(from, to string) (why string, denied bool) {
 }
 
 // Leave judges what takes an object away from a location: a rename, or a hard link to it. What must not be opened there
-// must not be taken elsewhere to be opened, nor a directory on the way to it.
-func (g *Guard) Leave(location string) (why string, denied bool) {
-	if !g.Reads() {
-		return "", false
-	}
-	for i := range g.absent {
-		if a := &g.absent[i]; policy.Covers(location, a.Path) {
-			return a.Why, true
-		}
-	}
-	return g.Open(location)
-}
+// must not be taken elsewhere to be opened. Directories are judged by Move besides.
+func (g *Guard) Leave(location string) (why string, denied bool) { return g.Open(location) }

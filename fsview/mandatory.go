@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -26,13 +27,18 @@ type search struct {
 // searchMandatory denies every mandatory name in the write roots, the working directory, the home and the enclosing
 // repository, and those that exist beneath them, to the depth of FS-38.
 func (b *builder) searchMandatory() error {
+	s := search{b: b, depth: b.in.MandatoryDepth}
 	for _, n := range b.roots {
-		if name := mandatoryOnWay(n.path, b.in.AllowGitConfig); name != "" {
+		if name := b.protectedOnWay(n.path); name != "" {
 			first(&n.deny, mandatoryRule(name))
+		}
+		if n.info.ID.Type.IsRegular() && isFold(n.name, ".git") {
+			if err := s.gitFile(n.path); err != nil {
+				return err
+			}
 		}
 	}
 	starts := b.searchStarts()
-	s := search{b: b, depth: b.in.MandatoryDepth}
 	if len(starts) > 1 {
 		s.seen = make(map[string]int)
 	}
@@ -47,13 +53,17 @@ func (b *builder) searchMandatory() error {
 	if err := s.searchNamed(); err != nil {
 		return err
 	}
-	return s.searchElsewhere()
+	return s.searchUnwritable(starts)
 }
 
 // start searches from dir, which may itself be a directory whose names count, under this name.
 func (s *search) start(dir, name string) error {
 	as := plain
 	switch {
+	case strings.Contains(strings.ToLower(dir)+"/", "/.git/modules/"):
+		if err := s.modules(dir, 1); err != nil {
+			return err
+		}
 	case isFold(name, ".claude"):
 		as = claude
 	case isFold(name, ".git"):
@@ -251,7 +261,7 @@ func (s *search) dotGit(full string, e *DirEntry, level int, dirsCount bool) err
 	case e.Type == fs.ModeSymlink:
 		if dirsCount {
 			var names []string
-			for _, name := range s.repositoryNames() {
+			for _, name := range s.b.repositoryNames() {
 				names = append(names, ".git/"+name)
 			}
 			s.protectLinked(full, level == 0, names...)
@@ -309,21 +319,31 @@ func isFold(name string, words ...string) bool {
 	return false
 }
 
-// mandatoryOnWay is the mandatory name that p is or lies beneath, or "".
-func mandatoryOnWay(p string, allowGitConfig bool) string {
+// protectedOnWay is the mandatory name that the location p is or lies beneath, or "": the names of a repository in a .git
+// and in whatever else looks like a git directory, as a bare repository and that of a submodule do; the file .git of a
+// worktree or submodule (FS-37).
+func (b *builder) protectedOnWay(p string) string {
 	before := ""
-	for _, name := range strings.Split(strings.ToLower(p), "/") {
-		switch name {
+	for end, rest := 0, p[1:]; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		dir := p[:end]
+		end += 1 + len(name)
+		switch name = strings.ToLower(name); name {
 		case ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile", ".ripgreprc",
 			".mcp.json", ".vscode", ".idea":
 			return name
 		case "commands", "agents":
-			if before == ".claude" {
-				return ".claude/" + name
+			if before == claudeName {
+				return claudeName + "/" + name
 			}
-		case "hooks", "config":
-			if before == ".git" && (name == "hooks" || !allowGitConfig) {
+		case "hooks", "commondir", "config.worktree", "config":
+			if slices.Contains(b.repositoryNames(), name) && (before == ".git" || b.looksLikeGit(dir)) {
 				return ".git/" + name
+			}
+		case ".git":
+			if info, err := b.res.lstat(p[:end]); err == nil && !info.IsDir() && !info.IsLink() {
+				return name
 			}
 		}
 		before = name

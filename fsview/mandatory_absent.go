@@ -50,8 +50,8 @@ func (s *search) denyAbsentNames(dir string, names []string, there present) {
 // repositoryNames are those that count in a git directory. A command that makes one of them decides what the host's git
 // runs: hooks are programs, the configuration names programs (core.fsmonitor, core.hooksPath), and commondir moves both
 // elsewhere.
-func (s *search) repositoryNames() []string {
-	if s.b.in.AllowGitConfig {
+func (b *builder) repositoryNames() []string {
+	if b.in.AllowGitConfig {
 		return gitNames[:2]
 	}
 	return gitNames[:]
@@ -63,7 +63,7 @@ var gitNames = [...]string{"hooks", "commondir", "config.worktree", "config"}
 // config counts only with every: a repository beneath a start is protected as far as it exists (FS-39), and only a broken
 // one has none.
 func (s *search) denyAbsentGit(dir string, there []string, every bool) {
-	for _, name := range s.repositoryNames() {
+	for _, name := range s.b.repositoryNames() {
 		if slices.Contains(there, name) || (name == "config" && !every) {
 			continue
 		}

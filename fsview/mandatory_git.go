@@ -145,29 +145,18 @@ func (s *search) gitDirectory(p string) string {
 	if _, err := s.b.res.lstat(join(loc.path, "HEAD")); err != nil {
 		return ""
 	}
-	for _, name := range s.repositoryNames() {
+	for _, name := range s.b.repositoryNames() {
 		s.protect(join(loc.path, name), ".git/"+name)
 	}
 	return loc.path
 }
 
-// searchElsewhere protects the repository of the working directory where that is a worktree or submodule that cannot be
-// written itself, while its git directory can.
-func (s *search) searchElsewhere() error {
-	loc := s.b.res.resolve(s.b.in.Cwd, true)
-	if !loc.exists {
-		return nil
+// looksLikeGit reports whether a directory holds what git wants of a git directory (is_git_directory of git's setup.c): a
+// HEAD, and objects and refs or the commondir that stands for them.
+func (b *builder) looksLikeGit(dir string) bool {
+	there := func(name string) bool {
+		_, err := b.res.lstat(join(dir, name))
+		return err == nil
 	}
-	for dir := loc.path; ; dir = path.Dir(dir) {
-		full := join(dir, ".git")
-		if info, err := s.b.res.lstat(full); err == nil {
-			if info.ID.Type.IsRegular() {
-				return s.gitFile(full)
-			}
-			return nil
-		}
-		if dir == "/" {
-			return nil
-		}
-	}
+	return there("HEAD") && (there("commondir") || there("objects") && there("refs"))
 }

@@ -112,7 +112,11 @@ type Plan struct {
 	Patterns     []Pattern      // deny patterns, in the order of the lists
 	// AllowRead are the locations that allowRead names, existing or not, and the directories that allowWrite re-opens: what
 	// they cover is not denied by a shallower read rule in Absent or Patterns (FS-22). In path order.
-	AllowRead  []string
+	AllowRead []string
+	// AllowFiles are files that allowWrite re-opens: what denies a directory above one does not deny it, what denies the
+	// file itself does (FS-22). In path order.
+	AllowFiles []string
+	Keep       []string // srt's own files, which no rule keeps from being read (FS-23); locations, in path order
 	Dir        string   // where the command starts, a location (FS-49)
 	WriteRoots []string // locations that are granted for writing, none beneath another, in path order
 	Warnings   []string // one line each for the person

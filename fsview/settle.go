@@ -56,31 +56,31 @@ func (b *builder) settleLinks() error {
 		if !around.hidden {
 			continue
 		}
-		if t := n.source; !around.hard && t.exists && !t.special && b.root.nearestDeny(t.path) == around.owner {
+		if t := n.source; !around.hard && t.exists && !t.special && sameDeny(b.root.nearestDeny(t.path), around.by) {
 			if at := b.root.find(t.path); at == nil || !at.readDenied() {
 				continue
 			}
 		}
 		b.warn("%s is a link to %q, which is not in the same hidden directory or is denied itself; the name stays "+
 			"hidden (FS-22)", n.allow.label(), n.source.path)
-		n.allow.useless = true
-		n.allow, n.source = nil, nil
+		n.allow, n.source, n.unshown = nil, nil, true
 	}
 	return nil
 }
 
-// nearestDeny is the deepest read deny that covers a location, lifted or not.
-func (n *node) nearestDeny(location string) *rule {
-	var found *rule
+// nearestDeny is where the deepest read deny that covers a location stands, lifted or not; nil without one.
+func (n *node) nearestDeny(location string) (found *node) {
 	n.descend(location, func(c *node) {
-		for _, r := range []*rule{c.hide, c.empty, c.hard} {
-			if r != nil {
-				found = r
-			}
+		if c.hide != nil || c.empty != nil || c.hard != nil {
+			found = c
 		}
 	})
 	return found
 }
+
+// sameDeny reports whether two denied directories are one. One entry can stand at many, as a pattern does at each of its
+// matches; only the deny of `/`, which is spread over what lies in it, is one (FS-22).
+func sameDeny(a, b *node) bool { return a == b || a != nil && b != nil && a.spread && b.spread }
 
 // find is the node of a location, or nil when no rule stands at or beneath it.
 func (n *node) find(location string) *node {
@@ -129,7 +129,7 @@ func (b *builder) tell() error {
 	for _, g := range b.grants {
 		s := b.root.stateAt(g.path)
 		switch {
-		case g.rule.useless:
+		case !g.write && b.unshown(g.path):
 		case s.hidden && g.gone:
 			b.warn("%s does not exist, so nothing is re-allowed in what %s hides", g.rule.label(), s.owner.label())
 		case s.hidden:

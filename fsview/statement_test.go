@@ -226,7 +226,7 @@ func named(p string, in Input) bool {
 	for i, w := range words {
 		pair := words[max(i-1, 0)] + "/" + w
 		if slices.Contains(statedFiles, w) || w == ".vscode" || w == ".idea" || pair == ".claude/commands" ||
-			pair == ".claude/agents" || pair == ".git/hooks" || (pair == ".git/config" && !in.AllowGitConfig) {
+			pair == ".claude/agents" || pairs(pair, statedGit(in)) {
 			return true
 		}
 	}
@@ -236,7 +236,7 @@ func named(p string, in Input) bool {
 // mandatory adds the locations of FS-35 to FS-39 to the write denies.
 func (s *statement) mandatory(in Input) {
 	for _, r := range s.roots {
-		if named(r, in) {
+		if named(r, in) || strings.EqualFold(path.Base(r), ".git") && s.tree.objects[r].kind != 'd' {
 			s.denyWrite = append(s.denyWrite, r)
 		}
 	}
@@ -245,6 +245,7 @@ func (s *statement) mandatory(in Input) {
 	for _, start := range s.starts(in) {
 		starts = append(starts, [2]string{start, path.Base(start)})
 	}
+	s.namesThrough(in, starts, &found)
 	for _, start := range starts {
 		for p := range s.tree.objects {
 			if p != start[0] && policy.Covers(start[0], p) {

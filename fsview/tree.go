@@ -47,6 +47,9 @@ type Tree interface {
 	// CanCreate asks whether the caller may create names in the directory as it is now: write and search permission
 	// with the effective ids (faccessat2(2), AT_EACCESS).
 	CanCreate(path string) error
+	// IgnoresCase tells whether one name of a directory can be looked up by others: in other letter case, for the most part.
+	// Where that cannot be found out it says yes.
+	IgnoresCase(path string) bool
 	// CanSearch asks whether the caller may look up names in the directory as it is now.
 	CanSearch(path string) error
 }

@@ -14,7 +14,6 @@ type rule struct {
 	keepHide  bool   // as a write root: does not re-open a hidden directory (FS-28)
 	mandatory bool
 	here      bool // about this path alone, not about the object: not repeated where mounts show that again
-	useless   bool // known to grant nothing, and said so
 
 	content []byte // of a mask: what the file shows (FS-58)
 }
@@ -42,10 +41,11 @@ type node struct {
 	keep  *rule // FS-23
 	fake  *rule // a mask (FS-58)
 
-	spread bool      // hide or hard stands for a deny of `/` (FS-22)
-	source *location // for an allow of a link: where its content lies (FS-9)
-	held   *rule     // cannot be renamed or removed, because of this rule (FS-42)
-	pinned bool
+	spread  bool      // hide or hard stands for a deny of `/` (FS-22)
+	unshown bool      // for an allow of a link: it shows nothing, which has been said (FS-22)
+	source  *location // for an allow of a link: where its content lies (FS-9)
+	held    *rule     // cannot be renamed or removed, because of this rule (FS-42)
+	pinned  bool
 }
 
 // at finds or makes the node of a location.
@@ -86,6 +86,7 @@ type state struct {
 	hard   bool  // hidden, and nothing beneath is re-allowed
 	fake   bool  // a file with a content of srt's own (FS-58); not hidden
 	owner  *rule // when hidden: the deny
+	by     *node // when hidden: where that deny stands
 	root   *rule // the write root that covers it
 	deny   *rule // the write deny that covers it
 }
@@ -110,15 +111,15 @@ func (s state) enter(n *node) state {
 	switch {
 	case s.hard:
 	case n.hard != nil:
-		s.hidden, s.hard, s.owner = true, true, n.hard
+		s.hidden, s.hard, s.owner, s.by = true, true, n.hard, n
 	case n.empty != nil:
-		s.hidden, s.hard, s.owner = true, true, n.empty
+		s.hidden, s.hard, s.owner, s.by = true, true, n.empty, n
 	case n.hide != nil && n.lifted():
-		s.hidden, s.owner = false, nil
+		s.hidden, s.owner, s.by = false, nil, nil
 	case n.hide != nil:
-		s.hidden, s.owner = true, n.hide
+		s.hidden, s.owner, s.by = true, n.hide, n
 	case n.allow != nil || n.reopens():
-		s.hidden, s.owner = false, nil
+		s.hidden, s.owner, s.by = false, nil, nil
 	}
 	if s.hidden && n.keep != nil {
 		s.hidden, s.deny = false, n.keep // what srt re-opens for itself is never writable (FS-23)
