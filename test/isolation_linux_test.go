@@ -55,7 +55,7 @@ func TestNet_85_OwnLoopback(t *testing.T) {
 				host = "[" + host + "]"
 			}
 			script := "python3 -u -m http.server --bind " + address + " 18080 >/dev/null 2>log & " +
-				"curl -sS --retry 50 --retry-connrefused --retry-delay 0 --noproxy '*' http://" + host + ":18080/page"
+				"curl -sS --retry 40 --retry-connrefused --retry-delay 1 --noproxy '*' http://" + host + ":18080/page || { cat log >&2; exit 1; }"
 			b.sh(cfg{aw: list{"."}}, script).ok().prints("inside")
 		}
 		if c, err := net.Dial("tcp4", "127.0.0.1:18080"); err == nil {
