@@ -78,6 +78,8 @@ func (b *builder) settleAbsent() error {
 		switch {
 		case s.hidden, d.loc.impossible:
 			continue
+		case d.read && d.loc.file != "" && d.loc.path == d.loc.file:
+			continue // its way goes up again from a file (x/../y), so it leads nowhere; the file itself is not denied
 		case d.read:
 		case !s.writable(), d.loc.loop:
 			continue
@@ -154,10 +156,21 @@ func (b *builder) listAllowed() error {
 			b.plan.Keep = append(b.plan.Keep, loc.path)
 		}
 	}
-	for _, list := range [][]string{b.plan.AllowRead, b.plan.AllowFiles, b.plan.Keep} {
-		sort.Strings(list)
+	for _, list := range []*[]string{&b.plan.AllowRead, &b.plan.AllowFiles, &b.plan.Keep} {
+		b.addOtherPaths(list)
+		sort.Strings(*list)
 	}
 	return nil
+}
+
+// addOtherPaths adds the paths at which mounts show the same: patterns are judged there too (judgeLater).
+func (b *builder) addOtherPaths(list *[]string) {
+	if b.mounts == nil {
+		return
+	}
+	for _, p := range *list {
+		*list = append(*list, b.mounts.wholes(p)...)
+	}
 }
 
 // unshown reports whether a location is that of a re-allowed link which shows nothing.

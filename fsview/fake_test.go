@@ -36,6 +36,7 @@ type fakeTree struct {
 	objects map[string]*fakeObject
 	uid     int
 	missing string       // the first name that the last real did not find
+	up      bool         // the last real ended at a file, and would have gone up from there
 	lists   atomic.Int64 // how many directories were listed, from two goroutines
 	stats   int
 

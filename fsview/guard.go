@@ -31,13 +31,26 @@ type nameIn struct {
 	name     string
 }
 
-// guardPattern is a pattern with what is left of it beneath `/`. One that ends in `/**` is judged by the directories in which
-// everything matches: what lies in one is denied by the directory (FS-20).
 type guardPattern struct {
 	Pattern
 	glob *glob.Pattern
-	left glob.States
-	deep bool
+	// left is the pattern that opening is judged by, beneath `/`. One that ends in `/**` is judged without that, and deep
+	// says so: what lies in a directory is denied by the directory (FS-20). all says that nothing but that is left: the
+	// directory is `/`.
+	left      glob.States
+	deep, all bool
+}
+
+func newGuardPattern(rule Pattern) guardPattern {
+	p := guardPattern{Pattern: rule, glob: glob.Compile(rule.Text)}
+	text := rule.Text
+	for cut, ok := strings.CutSuffix(text, "/**"); ok; cut, ok = strings.CutSuffix(text, "/**") {
+		text, p.deep = cut, true
+	}
+	if p.all = text == ""; !p.all {
+		p.left = glob.Compile(text).Below("/")
+	}
+	return p
 }
 
 // denial is a reason not to open something.
@@ -65,9 +78,7 @@ func NewGuard(p *Plan) *Guard {
 		if !rule.Write && !rule.Read {
 			continue
 		}
-		compiled := glob.Compile(rule.Text)
-		g.patterns = append(g.patterns, guardPattern{Pattern: rule, glob: compiled, left: compiled.Below("/"),
-			deep: strings.HasSuffix(rule.Text, "/**")})
+		g.patterns = append(g.patterns, newGuardPattern(rule))
 		g.writes, g.reads, g.moves = g.writes || rule.Write, g.reads || rule.Read, true
 	}
 	if !g.writes && !g.reads {
@@ -273,11 +284,11 @@ func (g *Guard) denials(location string) (found denials) {
 
 // matches calls found for the location and each directory above it that the pattern denies, with the length of its path.
 func (p *guardPattern) matches(location string, found func(at int)) {
+	if p.all && location != "/" {
+		found(1)
+	}
 	left := p.left
 	for end := 1; end < len(location) && !left.Empty(); {
-		if p.deep && left.Matches() {
-			found(max(1, end-1))
-		}
 		next := strings.IndexByte(location[end:], '/')
 		if next < 0 {
 			next = len(location) - end
@@ -285,7 +296,7 @@ func (p *guardPattern) matches(location string, found func(at int)) {
 		name := location[end : end+next]
 		end += next
 		var match bool
-		if left, match = left.Step(name); match && !p.deep {
+		if left, match = left.Step(name); match && !(p.deep && end == len(location)) {
 			found(end)
 		}
 		end++

@@ -159,7 +159,7 @@ func TestGuard_Move(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.pattern.Why = "why"
-		why, denied := NewGuard(&Plan{Patterns: []Pattern{tt.pattern}}).Move(tt.from, tt.to)
+		why, denied := NewGuard(&Plan{RootWritable: true, Patterns: []Pattern{tt.pattern}}).Move(tt.from, tt.to)
 		if denied != tt.denied || (why != "") != denied {
 			t.Errorf("FS-55 %s: Move(%q, %q) = %q, %v", tt.rule, tt.from, tt.to, why, denied)
 		}
@@ -169,7 +169,7 @@ func TestGuard_Move(t *testing.T) {
 func TestGuard_Leave(t *testing.T) {
 	g := NewGuard(guardPlan())
 	for at, want := range map[string]bool{
-		"/home/u/.aws": true, "/home/u/.aws/credentials": true, "/home/u": true, "/home": true, "/home/v": false,
+		"/home/u/.aws": true, "/home/u/.aws/credentials": true, "/home/u": false, "/home": false, "/home/v": false,
 		"/p/k.pem": true, "/p/main.go": false,
 	} {
 		if _, denied := g.Leave(at); denied != want {

@@ -54,10 +54,12 @@ func (f *fakeTree) follow(dir string, names []string, links *[]string) (loc stri
 				from = "/"
 			}
 			if next, ok = f.follow(from, strings.Split(o.target, "/"), links); !ok {
+				f.up = f.up || slices.Contains(names[i+1:], "..")
 				return next, false
 			}
 		}
 		dir = next
+		f.up = f.objects[dir].kind != 'd' && slices.Contains(names[i+1:], "..")
 		if f.objects[dir].kind != 'd' && strings.Trim(strings.Join(names[i+1:], ""), ".") != "" {
 			return dir, false
 		}
@@ -69,7 +71,7 @@ func (f *fakeTree) follow(dir string, names []string, links *[]string) (loc stri
 }
 
 func (f *fakeTree) real(p string) (loc string, links []string, ok bool) {
-	f.missing = ""
+	f.missing, f.up = "", false
 	loc, ok = f.follow("/", strings.Split(p, "/"), &links)
 	return loc, links, ok
 }
@@ -90,6 +92,7 @@ func stateOf(tree *fakeTree, in Input) *statement {
 				*list = append(*list, loc)
 			case list == &s.denyWrite:
 				s.absent(&s.create, tree.missing, "")
+			case loc != "" && tree.up:
 			case loc != "":
 				s.absent(&s.open, loc, "")
 			default:
