@@ -25,6 +25,9 @@
 // such a call never depends on memory that another thread can change. The kernel takes one listener for each process:
 // a further filter that notifies is joined with these by [Stack], which gives one program for one listener.
 //
+// They also tell the broker of every call that changes a thread's umask, ids, groups or capabilities, which it lets go on:
+// so it need not ask before each call what they are.
+//
 // # How a filter is made
 //
 // internal/rules states the rules as data. internal/generate (build tag generate, needs cgo and libseccomp 2.5 or

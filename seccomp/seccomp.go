@@ -67,7 +67,8 @@ func UnixDatagram() Filter { return Filter{Name: "unix-datagram", program: unixD
 func IoctlNames() Filter { return Filter{Name: "ioctl-names", program: ioctlNamesProgram} }
 
 // Names returns the filter for sandboxes with denied names that do not exist (FS-30, FS-33, FS-55): it puts every call
-// that can make a name to the listener, whose holder performs it. It takes the last place in [Stack].
+// that can make a name to the listener, whose holder performs it, and every call that changes the umask, ids, groups or
+// capabilities of a thread, which the holder lets go on. It takes the last place in [Stack].
 func Names() Filter { return Filter{Name: "names", program: namesProgram, notifies: true} }
 
 // Opens returns the filter that takes the place of [Names] where reads are denied that no mount can hide (FS-10, FS-55):
@@ -80,7 +81,7 @@ type Rule struct {
 	Syscall   string // name of the system call, or what stands for many of them
 	Condition string // which calls the rule is for; empty: all
 	// Action is an errno ("EPERM", "ENOSYS", "EOPNOTSUPP", "EAFNOSUPPORT"), "SIGSYS" for the death of the process, or
-	// "notify" for a call that srt judges and performs in the command's place.
+	// "notify" for a call that srt judges and performs in the command's place, or takes note of and lets go on (Why says so).
 	Action string
 	Why    string // one line
 }

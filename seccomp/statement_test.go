@@ -68,6 +68,10 @@ var askedAlways = map[string]numbers{
 	"mknod": {133, none}, "mknodat": {259, 33}, "symlink": {88, none}, "symlinkat": {266, 36},
 	"link": {86, none}, "linkat": {265, 37}, "rename": {82, none}, "renameat": {264, 38}, "renameat2": {316, 276},
 	"bind": {49, 200},
+	// What changes the rights or the umask of a thread, which the broker remembers.
+	"umask": {95, 166}, "setuid": {105, 146}, "setgid": {106, 144}, "setreuid": {113, 145}, "setregid": {114, 143},
+	"setresuid": {117, 147}, "setresgid": {119, 149}, "setfsuid": {122, 151}, "setfsgid": {123, 152},
+	"setgroups": {116, 159}, "capset": {126, 91},
 }
 
 var (

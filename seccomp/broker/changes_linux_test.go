@@ -1,13 +1,14 @@
 package broker
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -17,25 +18,12 @@ import (
 
 func init() {
 	probes["rights"] = func(string) any { return rightsProbe() }
+	if os.Getenv(envProbe) == "parting" {
+		runtime.LockOSThread() // the first thread is the main goroutine's
+	}
+	probes["parting"] = func(folder string) any { return partingProbe(folder) }
+	probes["parted"] = func(string) any { return makeAndLook("parted") }
 	probes["umasks"] = func(string) any { return umasksProbe() }
-}
-
-// watching is the beginning of a filter that puts the calls of Config.Watched to the listener.
-func watching() (program []byte) {
-	insn := func(code uint16, jt uint8, k uint32) {
-		program = binary.NativeEndian.AppendUint16(program, code)
-		program = append(program, jt, 0)
-		program = binary.NativeEndian.AppendUint32(program, k)
-	}
-	calls := []uint32{unix.SYS_UMASK, unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
-		unix.SYS_SETFSUID, unix.SYS_SETFSGID, unix.SYS_SETGROUPS, unix.SYS_CAPSET}
-	insn(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0)
-	for i, nr := range calls {
-		insn(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, uint8(len(calls)-i), nr)
-	}
-	insn(unix.BPF_JMP|unix.BPF_JA, 0, 1)
-	insn(unix.BPF_RET|unix.BPF_K, 0, unix.SECCOMP_RET_USER_NOTIF)
-	return program
 }
 
 // rightsProbe makes files with changing ids, groups, capabilities and umask.
@@ -127,6 +115,68 @@ func TestRights_AreTheCallers_FS30(t *testing.T) {
 	}
 }
 
+// partingProbe lets a thread take other rights and another umask than its process's first thread, and then execute a
+// program, which takes it that thread's number.
+func partingProbe(folder string) []string {
+	makeAndLook("first") // on whichever thread
+	ready := make(chan struct{})
+	go func() { // with the goroutine's thread
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			panic("the first thread is locked to the main goroutine")
+		}
+		fatal(unix.Unshare(unix.CLONE_FS))
+		unix.Umask(0o077)
+		if os.Geteuid() == 0 {
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 1000, 1000, 1000); errno != 0 {
+				panic(errno)
+			}
+		}
+		makeAndLook("second")
+		ready <- struct{}{}
+		<-ready
+		fatal(os.Setenv(envProbe, "parted"))
+		panic(syscall.Exec("/proc/self/exe", os.Args[:1], os.Environ()))
+	}()
+	<-ready
+	makeAndLook("third")
+	makeAndLook("fourth")
+	ready <- struct{}{}
+	select {}
+}
+
+// makeAndLook makes a file and tells its mode and owner.
+func makeAndLook(name string) string {
+	fd, err := unix.Open(name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o666)
+	if err != nil {
+		return err.Error()
+	}
+	var st unix.Stat_t
+	fatal(unix.Fstat(fd, &st))
+	fatal(unix.Close(fd))
+	return fmt.Sprintf("%o %d", st.Mode, st.Uid)
+}
+
+func TestRights_ThreadThatExecutesAProgram(t *testing.T) {
+	run := func(s setup) (got string) {
+		s.probe, s.folder = "parting", tempFolder(t)
+		if err := os.Chmod(s.folder, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		runSandbox(t, s, &got)
+		return got
+	}
+	want := run(setup{})
+	if !strings.HasPrefix(want, "100600") {
+		t.Fatalf("without a broker it is %q", want)
+	}
+	for name, s := range map[string]setup{"asked": {judge: &testJudge{}}, "watched": {judge: &testJudge{}, watched: true}} {
+		if got := run(s); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
 // umasksProbe changes the umask of a process in one thread while others make files: each file's mode must be one that was
 // in force, and after the change the new one.
 func umasksProbe() []string {
@@ -182,31 +232,64 @@ func TestUmask_HoldsFromTheChangeOn(t *testing.T) {
 }
 
 func TestChanges_HoldUntilTheNextOne(t *testing.T) {
+	self := os.Getpid()
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := func() {
+		_ = other.Process.Kill()
+		_ = other.Wait() // says that it was killed
+	}
+	defer end()
 	var ch changes
 	now := ch.now()
-	if now == 0 || !ch.holds(now, 1) {
+	if now == 0 || !ch.holds(now) || !ch.mayKeep(now, self, self) {
 		t.Fatal("nothing has changed")
 	}
-	ch.begin(5, 1)
-	if ch.holds(now, 1) || ch.holds(now, 2) || ch.holds(ch.now(), 1) {
-		t.Error("it holds while thread 5 of process 1 is changing")
+	ch.begin(self, self, false)
+	if ch.holds(now) || ch.mayKeep(now, other.Process.Pid, other.Process.Pid) || ch.mayKeep(ch.now(), self, self) {
+		t.Error("it holds while this thread is changing")
 	}
-	if now = ch.now(); !ch.holds(now, 2) {
-		t.Error("another process is not affected by what is read now")
+	now = ch.now()
+	if !ch.mayKeep(now, other.Process.Pid, other.Process.Pid) {
+		t.Error("a process with a umask of its own is not affected by what is read now")
 	}
-	ch.settled(6)
-	if !ch.holds(now, 2) || ch.holds(now, 1) {
-		t.Error("thread 6 has changed nothing")
+	ch.settled(other.Process.Pid)
+	if !ch.holds(now) {
+		t.Error("the other process has changed nothing")
 	}
-	ch.settled(5)
-	if ch.holds(now, 2) || !ch.holds(ch.now(), 1) {
+	ch.settled(self)
+	if ch.holds(now) || !ch.mayKeep(ch.now(), self, self) {
 		t.Error("after the change what is read holds, and not what was read before")
 	}
-	for tid := range 3 * maxChanging {
-		ch.begin(tid, tid)
+	ch.begin(other.Process.Pid, other.Process.Pid, true)
+	ch.settled(other.Process.Pid)
+	if now = ch.now(); ch.mayKeep(now, other.Process.Pid, other.Process.Pid) || !ch.mayKeep(now, 1<<30, other.Process.Pid) {
+		t.Error("the number of the first thread of a process that has parted is not known by, those of others are")
 	}
-	if len(ch.changing) > maxChanging {
-		t.Errorf("%d threads are remembered", len(ch.changing))
+	ch.begin(other.Process.Pid, other.Process.Pid, true)
+	end()
+	if now = ch.now(); ch.mayKeep(now, self, self) || ch.holds(now) || !ch.mayKeep(ch.now(), self, self) {
+		t.Error("the end of a thread ends its change, of which nothing is known")
+	}
+}
+
+func TestChanges_Crowds(t *testing.T) {
+	var ch changes
+	for tid := range 3 * maxChanging {
+		ch.begin(1<<30+tid, 1<<30+tid, true) // none of which is alive
+	}
+	if len(ch.changing) > maxChanging || len(ch.parted) > maxChanging || ch.blind || int(ch.pending.Load()) != len(ch.changing) {
+		t.Errorf("%d threads and %d processes are remembered, blind %t", len(ch.changing), len(ch.parted), ch.blind)
+	}
+	ch = changes{changing: map[int]int{}, parted: map[int]bool{}}
+	for tid := range maxChanging {
+		ch.changing[tid] = -1 // of which nobody can say that it has ended
+	}
+	ch.begin(os.Getpid(), os.Getpid(), false)
+	if ch.mayKeep(ch.now(), 1<<30, 1<<30) {
+		t.Error("too many threads are changing, and something is kept")
 	}
 }
 
@@ -220,6 +303,7 @@ func TestSteady_WhatSurvivesExecution(t *testing.T) {
 		"root":                 {status{effective: 0xff}, true},
 		"root with less":       {status{effective: 0xfe}, false},
 		"user":                 {status{uids: four(5), gids: four(5)}, true},
+		"user with a reserve":  {status{uids: four(5), gids: four(5), permitted: 1}, false},
 		"user with something":  {status{uids: four(5), effective: 1}, false},
 		"other file-system id": {status{uids: [4]uint32{0, 0, 0, 5}, effective: 0xff}, false},
 		"other saved group":    {status{gids: [4]uint32{0, 0, 3, 0}, effective: 0xff}, false},

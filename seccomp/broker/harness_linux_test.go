@@ -127,7 +127,7 @@ type setup struct {
 	stdin   *os.File
 	workers int
 	more    ns.Capabilities // that root keeps beside the usual ones
-	watched bool            // the filter puts the changes of rights to the listener too
+	watched bool            // what is known of a thread is kept
 }
 
 // launchConfig maps all ids for root, as srt does, and the caller's own for others.
@@ -171,11 +171,7 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 		if s.filter == nil {
 			s.filter = seccomp.Names
 		}
-		filter := s.filter().Program()
-		if s.watched {
-			filter = append(watching(), filter...)
-		}
-		listener := p.FilterWithListener("names", filter)
+		listener := p.FilterWithListener("names", s.filter().Program())
 		p.SendFiles(0, "the listener", listener)
 		p.Close(listener)
 	}

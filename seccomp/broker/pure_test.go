@@ -146,6 +146,7 @@ ShdPnd:	0000000000000002
 SigBlk:	0000000000000004
 SigIgn:	0000000000000008
 SigCgt:	0000000000000010
+CapPrm:	0000000000000021
 CapEff:	000001ffffffffff
 Seccomp:	2
 `
@@ -156,7 +157,7 @@ func TestStatus_ReadsWhatMatters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.umask != 0o27 || s.tgid != 123 || s.uids != [4]uint32{1, 2, 3, 4} || s.gids != [4]uint32{5, 6, 7, 8} || !slices.Equal(s.groups, []uint32{9, 10, 1<<32 - 2}) ||
-		s.inner != 7 || s.innerThread != 8 || s.threads != 2 || s.pending != 1 || s.shared != 2 || s.blocked != 4 || s.ignored != 8 || s.effective != 1<<41-1 {
+		s.inner != 7 || s.innerThread != 8 || s.threads != 2 || s.pending != 1 || s.shared != 2 || s.blocked != 4 || s.ignored != 8 || s.permitted != 0x21 || s.effective != 1<<41-1 {
 		t.Errorf("%+v", s)
 	}
 	own, err := os.ReadFile("/proc/self/status")

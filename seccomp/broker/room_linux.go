@@ -61,22 +61,30 @@ func (t *thread) full() (bool, error) {
 
 // countBelow counts the descriptors with numbers below limit.
 func (t *thread) countBelow(limit uint64) (n uint64, err error) {
-	dir, err := unix.Openat(t.dir, "fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	err = readNames(t.dir, "fd", func(name string) {
+		if fd, err := strconv.ParseUint(name, 10, 32); err == nil && fd < limit {
+			n++
+		}
+	})
+	return n, err
+}
+
+// readNames calls visit with each name in the directory name of dir.
+func readNames(dir int, name string, visit func(name string)) error {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer unix.Close(dir)
+	defer unix.Close(fd)
 	buf := make([]byte, 64<<10)
 	for {
-		got, err := unix.Getdents(dir, buf)
+		got, err := unix.Getdents(fd, buf)
 		if err != nil || got == 0 {
-			return n, err
+			return err
 		}
 		_, _, names := unix.ParseDirent(buf[:got], -1, nil)
 		for _, name := range names {
-			if fd, err := strconv.ParseUint(name, 10, 32); err == nil && fd < limit {
-				n++
-			}
+			visit(name)
 		}
 	}
 }

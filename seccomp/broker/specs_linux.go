@@ -47,9 +47,11 @@ func specs(arch uint32, number int32) (spec, bool) {
 		return spec{"renameat2", func(c *call) outcome { return c.rename(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }}, true
 	case unix.SYS_BIND:
 		return spec{"bind", func(c *call) outcome { return c.bind(c.int(0), c.args[1], c.int(2)) }}, true
-	case unix.SYS_UMASK, unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
+	case unix.SYS_UMASK:
+		return spec{"umask", func(c *call) outcome { return c.change(true) }}, true
+	case unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
 		unix.SYS_SETFSUID, unix.SYS_SETFSGID, unix.SYS_SETGROUPS, unix.SYS_CAPSET:
-		return spec{"change of rights", (*call).change}, true
+		return spec{"change of rights", func(c *call) outcome { return c.change(false) }}, true
 	}
 	s, ok := olderSpecs(number)
 	return s, ok

@@ -13,6 +13,7 @@ type status struct {
 	uids, gids       [4]uint32 // real, effective, saved, and of file access
 	groups           []uint32
 	effective        uint64
+	permitted        uint64
 	tgid             int
 	threads          int
 	inner            int // the process as the sandbox's own pid namespace numbers it; 0 if it is in none
@@ -25,7 +26,7 @@ type status struct {
 var errStatus = errors.New("a line of /proc/PID/status is missing or not understood")
 
 // fields are the lines that are read, each of which must be there.
-const fields = 13
+const fields = 14
 
 // parseStatus reads the text of a status file. It keeps nothing of text.
 func parseStatus(text []byte) (s status, err error) {
@@ -75,6 +76,8 @@ func (s *status) line(key string, value []byte) (known, ok bool) {
 		return true, number(value, 16, &s.blocked)
 	case "SigIgn":
 		return true, number(value, 16, &s.ignored)
+	case "CapPrm":
+		return true, number(value, 16, &s.permitted)
 	case "CapEff":
 		return true, number(value, 16, &s.effective)
 	}

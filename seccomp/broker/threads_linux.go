@@ -147,6 +147,11 @@ func (c *call) readStatus() syscall.Errno {
 		c.known = true
 		return 0
 	}
+	return c.readFreshStatus()
+}
+
+// readFreshStatus is readStatus for what may have changed a moment ago.
+func (c *call) readFreshStatus() syscall.Errno {
 	now := c.s.changes.now()
 	err := c.onThread(func(t *thread) (err error) {
 		c.status, err = t.parsedStatus()

@@ -29,7 +29,7 @@ func names() Filter {
 			{Call: "openat", When: creatAt, Text: "flags & O_CREAT", Notify: true, Why: why},
 			{Call: "open", When: creat, Text: "flags & O_CREAT", Notify: true, Only: AMD64, Why: why},
 		},
-		makers(), unjudged(),
+		makers(), watched(), unjudged(),
 	)}
 }
 
@@ -42,7 +42,7 @@ func opens() Filter {
 			{Call: "openat", Notify: true, Why: why},
 			{Call: "open", Notify: true, Only: AMD64, Why: why},
 		},
-		makers(), unjudged(),
+		makers(), watched(), unjudged(),
 	)}
 }
 
@@ -71,6 +71,20 @@ func makers() []Rule {
 		{Call: "renameat2", Notify: true, Why: moves},
 		{Call: "bind", Notify: true, Why: "an AF_UNIX socket's address is a name"},
 	}
+}
+
+// watched tells the listener of every call that changes whose rights a thread acts with, or what its umask takes off the
+// mode of what it makes. Nothing in them is judged: the listener lets each go on. It is told so that it need not ask what
+// they are before each call that it performs. All that is told is in registers, but for the lists of groups and of
+// capabilities, which are read from the kernel afterwards.
+func watched() []Rule {
+	const rights = "changes whose rights the calls are performed with, which the broker asks for again; goes on"
+	rules := []Rule{{Call: "umask", Notify: true, Why: "changes the mode of what is made, which the broker asks for again; goes on"}}
+	for _, call := range [...]string{"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
+		"setgroups", "capset"} {
+		rules = append(rules, Rule{Call: call, Notify: true, Why: rights})
+	}
+	return rules
 }
 
 // unjudged refuses what makes a name, or a boundary, that the broker cannot see.
