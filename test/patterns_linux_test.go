@@ -63,7 +63,11 @@ func TestFS_case36_FS18_65_ManyMatches(t *testing.T) {
 		}
 		b.file("plain", "seen")
 		r := b.sh(cfg{dr: list{"*.key"}, aw: list{"."}}, "ls | grep -c key$; cat *.key 2>err | wc -c; grep -c denied err; cat plain").ok().silent()
-		want := fmt.Sprintf("%d\n0\n%d\nseen", count, count)
+		refusals := count
+		if b.who.root() {
+			refusals = 0 // they open as empty files
+		}
+		want := fmt.Sprintf("%d\n0\n%d\nseen", count, refusals)
 		if got := strings.TrimSpace(strings.ReplaceAll(r.stdout, " ", "")); got != want {
 			t.Errorf("got %q, want %q; %v", got, want, r)
 		}
