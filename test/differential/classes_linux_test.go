@@ -12,25 +12,22 @@ import (
 type class string
 
 const (
-	absentWrite     class = "absent-write"     // write denies of what does not exist (FS-30, FS-33)
-	absentRead      class = "absent-read"      // read denies of what does not exist (FS-10)
-	denyPatterns    class = "deny-patterns"    // patterns in denyRead, denyWrite and credentials (FS-12 to FS-20, FS-55)
-	allowPatterns   class = "allow-patterns"   // patterns in allowRead and allowWrite
-	absentMandatory class = "absent-mandatory" // mandatory names of the working directory that do not exist (FS-37)
-	ownMandatory    class = "own-mandatory"    // mandatory names that are links, or that allowWrite names, where nothing around is writable
+	absentWrite   class = "absent-write"   // write denies of what does not exist (FS-30, FS-33)
+	absentRead    class = "absent-read"    // read denies of what does not exist (FS-10)
+	denyPatterns  class = "deny-patterns"  // patterns in denyRead, denyWrite and credentials (FS-12 to FS-20, FS-55)
+	allowPatterns class = "allow-patterns" // patterns in allowRead and allowWrite
 )
 
-// classes are those that cases hold, beside denies and allows of what exists. SRT_DIFF_CLASSES, a list with spaces between,
-// or "all", replaces them.
-var classes = []class{absentWrite, allowPatterns}
+// classes are those that cases hold, beside denies and allows of what exists and mandatory denies: all of them.
+// SRT_DIFF_CLASSES, a list with spaces between, narrows them down, to look into one.
+var classes = []class{absentWrite, absentRead, denyPatterns, allowPatterns}
 
 func has(c class) bool {
 	text, given := os.LookupEnv("SRT_DIFF_CLASSES")
 	if !given {
 		return slices.Contains(classes, c)
 	}
-	words := strings.Fields(text)
-	return slices.Contains(words, "all") || slices.Contains(words, string(c))
+	return slices.Contains(strings.Fields(text), string(c))
 }
 
 // allowed reports whether a case holds only rules of the classes that are compared.

@@ -190,7 +190,6 @@ func (d *draw) policy(items []model.Item) model.Policy {
 	if d.chance(15) {
 		pol.AllowGitConfig = true
 	}
-	pol.LooseMandatory, pol.LooseOwn = !has(absentMandatory), !has(ownMandatory)
 	if d.chance(40) {
 		pol.SearchDepth = 1 + d.IntN(5)
 	}

@@ -19,7 +19,7 @@ func Look(items []Item, e Entry, readList bool) (pattern, exists bool) {
 // Targets are the locations that the rules of a world are about, existing or not, and one name for each pattern.
 func (w *World) Targets() []string {
 	r := w.rules
-	list := slices.Concat(r.cred, r.denyRead, r.denyWrite, r.named, r.allowRead, r.linkAllow, r.roots, r.maybeDenied)
+	list := slices.Concat(r.cred, r.denyRead, r.denyWrite, r.named, r.allowRead, r.linkAllow, r.roots)
 	for _, l := range slices.Concat(r.late, r.writePatterns) {
 		if l.rest == "" {
 			list = append(list, l.dir)

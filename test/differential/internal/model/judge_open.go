@@ -105,8 +105,10 @@ func (w *World) writeTo(s spot, op Op, v *verdict, act bool) {
 		v.open = true
 	case s.on.zone == readOnly, s.on.zone == sealed:
 		v.no(refused)
-	case w.hiddenNow(s), s.on.zone == writable && w.rules.readThroughLink(s.loc):
-		v.maybe(refused) // whether a writer must be refused what a reader is, is not said of names that appear later
+	case w.hiddenNow(s):
+		v.no("EACCES") // as a read-denied file (FS-31)
+	case s.on.zone == writable && w.rules.readThroughLink(s.loc):
+		v.maybe(refused)
 	}
 	switch {
 	case !act:

@@ -34,9 +34,6 @@ func (r *rules) mandatory() {
 		if r.insideMandatory(w) {
 			r.denyWrite = append(r.denyWrite, w)
 		}
-		if base := path.Base(w); r.pol.LooseOwn && r.root.at(w).Kind == File && slices.Contains([]string{".git", "commondir", "config.worktree"}, base) {
-			r.err = ErrUnstated
-		}
 	}
 	listed := slices.Clone(r.denyWrite) // protected names do not keep others from being searched for
 	searched := func(s string) bool {
@@ -44,8 +41,8 @@ func (r *rules) mandatory() {
 		return o != nil && o.Kind == Dir && coversAny(r.roots, s) && !coversAny(listed, s) && !r.hidden(s, true)
 	}
 	r.noGit = r.root.at(Cwd+"/.git") == nil
-	r.inCwd()
-	r.linked(searched)
+	r.every(Cwd)
+	r.through(searched)
 	starts := append([]string{Cwd, Home}, r.roots...)
 	for _, dir := range upwards(Cwd)[1:] {
 		if !searched(dir) {
@@ -114,53 +111,43 @@ func (r *rules) insideMandatory(loc string) bool {
 		}
 		before = name
 	}
-	return false
+	return before == ".git" && r.root.at(loc).Kind == File
 }
 
-// linked gives up on names that are links in a home that is not writable: that a name there counts although the home is
-// not searched is not said.
-func (r *rules) linked(writable func(dir string) bool) {
-	for _, name := range slices.Concat(mandatoryFiles, mandatoryDirs, []string{".git", ".claude"}) {
-		for _, dir := range []string{Home, Cwd} {
-			if dir == Cwd && !r.pol.LooseOwn {
-				continue
-			}
-			at := follow(r.root, dir+"/"+name, true, plain)
-			for _, w := range r.roots {
-				for _, p := range append(at.links, at.loc) {
-					if len(at.links) > 0 && !writable(dir) && (covers(w, p) || covers(p, w)) {
-						r.err = ErrUnstated
-					}
-				}
-			}
+// through is FS-35 for the home and the repository around the working directory where nothing is searched for: a name there
+// counts wherever it leads. Where no write root covers that, a deny changes nothing.
+func (r *rules) through(searched func(dir string) bool) {
+	dirs := []string{Home}
+	for _, dir := range upwards(Cwd) {
+		if r.root.at(dir).Kids[".git"] != nil {
+			dirs = append(dirs, dir)
+			break
+		}
+	}
+	for _, dir := range dirs {
+		if !searched(dir) && dir != Cwd {
+			r.every(dir)
 		}
 	}
 }
 
-// inCwd is FS-37: every name counts there, existing or not.
-func (r *rules) inCwd() {
+// every denies each name in a directory, existing or not; in the working directory that is FS-37.
+func (r *rules) every(dir string) {
 	add := func(names ...string) {
 		for _, n := range names {
-			r.protect(Cwd + "/" + n)
+			r.protect(join(dir, n))
 		}
 	}
 	add(mandatoryFiles...)
 	add(mandatoryDirs...)
 	add(".claude/commands", ".claude/agents")
-	git := follow(r.root, Cwd+"/.git", true, plain)
+	git := follow(r.root, join(dir, ".git"), true, plain)
 	switch {
-	case git.obj == nil:
+	case git.obj == nil: // so that git init works
 	case git.obj.Kind == Dir:
-		add(".git/hooks")
-		if !r.pol.AllowGitConfig {
-			add(".git/config")
-		}
 		for _, name := range r.gitNames() {
-			if follow(r.root, git.loc+"/"+name, false, plain).obj != nil {
-				add(".git/" + name)
-			}
+			add(".git/" + name)
 		}
-		r.maybeDenied = append(r.maybeDenied, git.loc+"/commondir", git.loc+"/config.worktree")
 	default:
 		add(".git")
 	}
@@ -169,10 +156,6 @@ func (r *rules) inCwd() {
 // protect is a write deny of a mandatory name, existing or not.
 func (r *rules) protect(text string) {
 	r.denyName(text, false, func(loc string, exists bool) {
-		if r.pol.LooseMandatory && !exists {
-			r.maybeDenied = append(r.maybeDenied, loc)
-			return
-		}
 		r.denyWrite = append(r.denyWrite, loc)
 	})
 }

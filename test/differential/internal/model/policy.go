@@ -23,9 +23,6 @@ type Policy struct {
 	Credential                                 []Entry // credentials.files with mode "deny"
 	AllowGitConfig                             bool
 	SearchDepth                                int // mandatoryDenySearchDepth; 0 leaves the key out
-	// LooseMandatory leaves open whether absent mandatory names can be created, LooseOwn whether a mandatory name counts
-	// that is a link in a place that is not writable, or that only allowWrite itself names.
-	LooseMandatory, LooseOwn bool `json:"-"`
 }
 
 // text is FS-5, FS-6 and FS-12: the absolute text of an entry, and whether it is a pattern.

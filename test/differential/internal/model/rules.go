@@ -21,7 +21,6 @@ type rules struct {
 	roots                     []string
 	held                      map[string]bool // links that stay (FS-42)
 	maybeHeld                 map[string]bool // links that may stay
-	maybeDenied               []string        // absent names whose creation may be refused
 	late                      []live          // read denies of what appears later (FS-10, FS-55)
 	writePatterns             []live
 	noGit                     bool // the working directory holds no .git at the start
@@ -221,6 +220,16 @@ func deepestOf(list []string, p string) int {
 	return best
 }
 
+// nearest is the deepest location in list that covers p, or "".
+func nearest(list []string, p string) string {
+	for _, at := range upwards(p) {
+		if slices.Contains(list, at) {
+			return at
+		}
+	}
+	return ""
+}
+
 func coversAny(list []string, p string) bool { return deepestOf(list, p) >= 0 }
 
 // hidden is FS-22 for a location that existed at the start.
@@ -272,10 +281,7 @@ func (r *rules) cannotAppear(loc string) (must, maybe bool) {
 	for _, l := range r.writePatterns {
 		must = must || l.text(loc)
 	}
-	for _, d := range r.maybeDenied {
-		maybe = maybe || covers(loc, d)
-	}
-	return must, maybe || r.mandatoryLater(loc) || r.throughLink(loc)
+	return must, r.mandatoryLater(loc) || r.throughLink(loc)
 }
 
 // throughLink says that a name through a link could match a write pattern, while the location does not.

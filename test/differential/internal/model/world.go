@@ -128,7 +128,7 @@ func (w *World) showLinks() {
 			continue
 		}
 		to := follow(w.host, l, true, plain)
-		if to.obj == nil || coversAny(r.cred, l) || deepestOf(all, to.loc) != deepestOf(all, l) || !covers(around.at, to.loc) {
+		if to.obj == nil || coversAny(r.cred, l) || nearest(all, to.loc) != nearest(all, l) {
 			continue
 		}
 		bare := true
@@ -161,7 +161,6 @@ func (w *World) pinAll() {
 			}
 		}
 	}
-	protect(r.maybeDenied, w.loose)
 	for _, dir := range append([]string{Home}, r.roots...) { // names that are protected there may count before they exist
 		protect([]string{join(dir, "x")}, w.loose)
 	}
