@@ -214,7 +214,16 @@ cd ..; mv home away && mkdir home && echo '{}' > home/$f`, "home/.srt-settings.j
 func TestEscape_066_DefaultSettingsPlanted(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		w.settings.AllowWrite = []string{".", w.home}
-		w.holds(`cd; f=.srt-settings.json; echo '{ }' > $f; mkdir $f; echo '{ }' > new; mv new $f; ln new $f; ln -s new $f; rm -rf new`, "home")
+		attack := `cd; f=.srt-settings.json; echo '{ }' > new; mv new $f; ln new $f; ln -s new $f; mkdir $f; echo '{ }' > $f; true`
+		const planted = "/home/.srt-settings.json"
+		w.sh(attack)
+		if got := describe(w.dir + planted); got != "error: no such file or directory" {
+			t.Errorf("ESCAPE: %s", got)
+		}
+		w.outside(attack)
+		if got := describe(w.dir + planted); got == "error: no such file or directory" {
+			t.Error("the attack makes nothing outside a sandbox either")
+		}
 	})
 }
 
