@@ -127,6 +127,7 @@ type setup struct {
 	stdin   *os.File
 	workers int
 	more    ns.Capabilities // that root keeps beside the usual ones
+	mounts  []string        // paths in folder that are mounts, read-only ones with a "!" behind
 	watched bool            // what is known of a thread is kept
 }
 
@@ -163,6 +164,14 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 	}
 	p.Call("mount", "/", syscall.SYS_MOUNT, p.Str("none"), p.Str("/"), p.Str(""), ns.Int(unix.MS_REC|unix.MS_PRIVATE), p.Str(""))
 	p.Call("mount", "/proc", syscall.SYS_MOUNT, p.Str("proc"), p.Str("/proc"), p.Str("proc"), ns.Int(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC), p.Str(""))
+	for _, name := range s.mounts {
+		name, sealed := strings.CutSuffix(name, "!")
+		at := p.Str(filepath.Join(s.folder, name))
+		p.Call("mount", name, syscall.SYS_MOUNT, at, at, p.Str(""), ns.Int(unix.MS_BIND), p.Str(""))
+		if sealed {
+			p.Call("seal", name, syscall.SYS_MOUNT, at, at, p.Str(""), ns.Int(unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY), p.Str(""))
+		}
+	}
 	p.Chdir(s.folder)
 	p.Undumpable()
 	p.KeepCapabilities(keep)

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -55,7 +54,19 @@ func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags 
 	if judge.Moves() || judge.Reads() {
 		defer c.startMove()()
 	}
-	if t.toErrno == 0 && !c.rooted() && !judge.Reads() && flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
+	c.delayed = true
+	out := c.renameBetween(t)
+	if flags == 0 && t.toErrno == 0 && (out.errno == unix.EBUSY || out.errno == unix.EROFS) && c.replaced(t) {
+		return outcome{sent: true}
+	}
+	c.tellDelayed()
+	return out
+}
+
+// renameBetween performs a rename whose arguments have been read.
+func (c *call) renameBetween(t twoPaths) outcome {
+	judge := c.s.config.Judge
+	if t.toErrno == 0 && !c.rooted() && !judge.Reads() && t.flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
 		if out, slow := c.renameFast(t); !slow {
 			return out
 		}
@@ -71,13 +82,13 @@ func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags 
 	if errno != 0 {
 		return failed(errno)
 	}
-	if errno := c.renameFails(old, target, flags); errno != 0 {
+	if errno := c.renameFails(old, target, t.flags); errno != 0 {
 		return failed(errno)
 	}
-	if out, denied := c.judgeRename(old, target, flags); denied {
+	if out, denied := c.judgeRename(old, target, t.flags); denied {
 		return out
 	}
-	return c.renameAt(old, target, flags)
+	return c.renameAt(old, target, t.flags)
 }
 
 // startMove keeps every other rename, and the making of directories, from happening until the function that it gives is
@@ -182,6 +193,8 @@ func (c *call) judgeRename(old, target place, flags uint32) (out outcome, denied
 		switch {
 		case errno != 0:
 			return failed(errno), true
+		case denied && (c.isMount(old) || c.isMount(target)):
+			return c.refuse(unix.EBUSY, c.named(at), why), true // the kernel says so of what is denied and was there at the start
 		case denied:
 			return c.refuse(unix.EROFS, c.named(at), why), true
 		}
@@ -206,7 +219,7 @@ func (c *call) judgeMove(from, to place) (out outcome, denied bool) {
 	}
 	if i.kind() == unix.S_IFDIR && judge.Moves() {
 		if why, denied := judge.Move(before, after); denied {
-			return c.refuse(unix.EXDEV, after, why), true
+			return c.refuse(c.moveErrno(from), after, why), true
 		}
 	}
 	if judge.Reads() {
@@ -215,6 +228,30 @@ func (c *call) judgeMove(from, to place) (out outcome, denied bool) {
 		}
 	}
 	return out, false
+}
+
+// moveErrno is the error of a move that is refused: the kernel's own where it would refuse it as well, else what makes
+// programs copy.
+func (c *call) moveErrno(from place) syscall.Errno {
+	if fs, errno := c.fileSystem(from.dir); errno == 0 && fs.Flags&stReadOnly != 0 {
+		return unix.EROFS
+	}
+	if c.isMount(from) {
+		return unix.EBUSY
+	}
+	return unix.EXDEV
+}
+
+// stReadOnly is ST_RDONLY of statfs(2): a mount that is read-only, or its file system is.
+const stReadOnly = 1
+
+// isMount tells whether a mount lies on the object at a place (statx(2), STATX_ATTR_MOUNT_ROOT).
+func (c *call) isMount(at place) bool {
+	if at.object < 0 {
+		return false
+	}
+	i, errno := c.look(at.object)
+	return errno == 0 && i.Attributes_mask&i.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 // renameAt renames between two places that were judged.
@@ -231,135 +268,4 @@ func (c *call) renameAt(old, target place, flags uint32) outcome {
 		return failed(errno)
 	}
 	return c.made(&r)
-}
-
-// link performs link(2) and linkat(2).
-func (c *call) link(fromDir int32, from uint64, toDir int32, to uint64, flags uint32) outcome {
-	if flags&^(unix.AT_SYMLINK_FOLLOW|unix.AT_EMPTY_PATH) != 0 {
-		return failed(unix.EINVAL)
-	}
-	t, errno := c.readTwo(fromDir, from, toDir, to, flags)
-	if errno != 0 {
-		return failed(errno)
-	}
-	reads := c.s.config.Judge.Reads()
-	if reads {
-		c.s.moving.Lock() // what is linked must not be moved to where it may not leave from
-		defer c.s.moving.Unlock()
-	}
-	if t.toErrno == 0 && t.from != "" && flags&unix.AT_SYMLINK_FOLLOW == 0 && !c.rooted() && !reads && !c.suspectPath(t.to) {
-		if out, slow := c.linkFast(t); !slow {
-			return out
-		}
-	}
-	return c.linkSlow(t)
-}
-
-// linkFast gives an object a further name that is suspect to no rule.
-func (c *call) linkFast(t twoPaths) (out outcome, slow bool) {
-	p, errno := c.program(false)
-	if errno != 0 {
-		return failed(errno), false
-	}
-	fromDir, old := splitPath(t.from)
-	toDir, target := splitPath(t.to)
-	fromAt, toAt := p.from(t.start), p.from(t.end)
-	from, _ := p.parent(fromAt, fromDir, 0)
-	oldName := p.Str(lastOrDot(old))
-	p.Call("look at", t.from, unix.SYS_OPENAT, from, oldName, lookFlags, zero) // it is found before the new directory is
-	to, _ := p.parent(toAt, toDir, 0)
-	after := p.Len()
-	p.Call("link", t.from, unix.SYS_LINKAT, from, oldName, to, p.Str(lastOrDot(target)), zero)
-	p.finish()
-	r, errno := p.do()
-	switch {
-	case errno != 0:
-		return failed(errno), false
-	case r.Failed >= 0 && r.Failed < after && mayBeCallers(r.Errno):
-		return out, true
-	}
-	return c.made(&r), false
-}
-
-// linkSlow finds the object, judges where it is and where it gets a name, and links that very object where it can.
-func (c *call) linkSlow(t twoPaths) outcome {
-	old, errno := c.linked(t, t.start)
-	if errno == 0 {
-		errno = t.toErrno
-	}
-	if errno != 0 {
-		return failed(errno)
-	}
-	target, errno := c.locate(t.end, t.to, 0)
-	switch {
-	case errno != 0:
-		return failed(errno)
-	case target.object >= 0:
-		return failed(unix.EEXIST)
-	case target.errno != unix.ENOENT:
-		return failed(target.errno)
-	}
-	why, denied, errno := c.mayCreate(target)
-	switch {
-	case errno != 0:
-		return failed(errno)
-	case denied:
-		return c.refuse(unix.EROFS, c.named(target), why)
-	}
-	if c.s.config.Judge.Reads() {
-		where, errno := c.whereObject(old)
-		if errno != 0 {
-			return failed(errno)
-		}
-		if why, denied := c.s.config.Judge.Leave(where); denied && strings.HasPrefix(where, "/") {
-			return c.refuse(unix.EACCES, where, why)
-		}
-	}
-	p, errno := c.program(false)
-	if errno != 0 {
-		return failed(errno)
-	}
-	// A link of this process's own naming leads to the very object that was judged; a symbolic link is linked itself.
-	object := p.hand.PassFD(old.object)
-	to := p.from(origin{target.dir})
-	p.Call("link", t.from, unix.SYS_LINKAT, ns.Int(ns.HandFDs), p.Name(object), to, p.Str(target.last), ns.Int(unix.AT_SYMLINK_FOLLOW))
-	p.finish()
-	r, errno := p.do()
-	if errno != 0 {
-		return failed(errno)
-	}
-	return c.made(&r)
-}
-
-// linked finds the object that a link is to be made to.
-func (c *call) linked(t twoPaths, o origin) (place, syscall.Errno) {
-	if t.from == "" {
-		return place{object: o.fd, magic: true}, 0
-	}
-	path := t.from
-	for range attempts {
-		at, errno := c.locate(o, path, 0)
-		switch {
-		case errno != 0:
-			return at, errno
-		case at.object < 0:
-			return at, at.errno
-		}
-		i, errno := c.look(at.object)
-		if errno != 0 {
-			return at, errno
-		}
-		slash := strings.HasSuffix(at.last, "/")
-		switch {
-		case i.kind() == unix.S_IFLNK && (t.flags&unix.AT_SYMLINK_FOLLOW != 0 || slash):
-			if errno := c.followLast(&o, &path, &at, &i, 0); errno != 0 || at.magic {
-				return at, errno
-			}
-			continue
-		case slash && i.kind() != unix.S_IFDIR:
-			return at, unix.ENOTDIR
-		}
-		return at, 0
-	}
-	return place{}, unix.ELOOP
 }

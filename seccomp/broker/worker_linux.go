@@ -131,6 +131,8 @@ type call struct {
 	noMagic bool  // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
 	moving  bool  // it is a rename and holds Server.moving
 	failed  bool  // a failure has been reported
+	delayed bool  // a refusal waits in refusal to be reported
+	refusal *Denial
 }
 
 // perform judges and performs the call.
@@ -218,8 +220,20 @@ func (c *call) broken(err error) syscall.Errno {
 
 // refuse reports a refusal and answers with errno.
 func (c *call) refuse(errno syscall.Errno, path, why string) outcome {
-	c.s.report(Denial{PID: c.tid, Call: c.name, Path: path, Why: why})
+	d := Denial{PID: c.tid, Call: c.name, Path: path, Why: why}
+	if c.delayed {
+		c.refusal = &d
+	} else {
+		c.s.report(d)
+	}
 	return failed(errno)
+}
+
+// tellDelayed reports the refusal of a call that could have succeeded otherwise.
+func (c *call) tellDelayed() {
+	if c.refusal != nil {
+		c.s.report(*c.refusal)
+	}
 }
 
 // waits tells whether the call still waits for its answer: only then is what was read by way of the thread's number the

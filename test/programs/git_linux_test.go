@@ -65,6 +65,11 @@ git worktree remove trees/second; git worktree prune -v; git log --oneline --all
 git submodule status; git submodule update; git submodule status; cat lib/f; echo more >>lib/f
 git -C lib checkout -qb work; git -C lib commit -qam three; git add lib; git commit -qm 'own lib'; git submodule foreach git log --oneline
 git status --short; git -C lib ls-files --stage`},
+	{name: "submodule update", view: gitView, prepare: upstream, script: `
+git submodule status; git submodule update; git submodule status; cat lib/f; git submodule update --init --recursive
+git submodule foreach git log --oneline; git status --short; git -C lib ls-files --stage; ls -A .git/modules/lib`},
+	{name: "branch -m of a branch that is not in the configuration", view: gitView, prepare: repository, script: `
+git branch -m topic renamed; git branch -v; git reflog renamed; git ls-files --stage`},
 	{name: "gc", view: gitView, prepare: repository, script: `
 git gc -q; git count-objects -v; echo x >x; git add x; git commit -qm x; git repack -adfq; git prune; git pack-refs --all
 git gc --prune=now --aggressive -q; git fsck --strict; git commit-graph write --reachable; git multi-pack-index write; git ls-files --stage`},
