@@ -89,9 +89,12 @@ func (r *rules) insideAnother(s string) bool {
 // searchNested looks whether it matters that each write root is searched to its own depth, also one within another. The
 // chapter can be read both ways.
 func (r *rules) searchNested(starts []string) {
-	before := len(r.denyWrite)
+	before, held := len(r.denyWrite), len(r.held)
 	for _, s := range starts {
 		r.search(s, r.root.at(s))
+	}
+	if len(r.held) > held {
+		r.err = ErrUnstated
 	}
 	for _, loc := range r.denyWrite[before:] {
 		if !slices.Contains(r.denyWrite[:before], loc) {
