@@ -71,7 +71,7 @@ func BenchmarkSupported(b *testing.B) {
 	}
 }
 
-// BenchmarkSession is what a sandbox pays, with few rules and with the 10,000 of design section 7.
+// BenchmarkSession is what a sandbox pays, with few rules and with 10,000.
 func BenchmarkSession(b *testing.B) {
 	k := newTestKernel(b)
 	namespace := startChild(b, 0).namespace

@@ -38,8 +38,11 @@ type HandConfig struct {
 //
 // One goroutine at a time writes a program and runs it. Kill and Close are safe for concurrent use with everything.
 type Hand struct {
-	program *Program
-	state   *handState // in the program's memory
+	// Two programs take turns: the hand may still be at the end of one that has answered already (Begin).
+	programs [2]*Program
+	turn     int        // which of them is being written or run
+	state    *handState // in the first program's memory
+	result   HandResult // of the program that is under way
 	pid     int
 	ctl     int
 	life    int // writing end of the pipe that the hand's life depends on
@@ -81,8 +84,10 @@ func StartHand(c HandConfig) (*Hand, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	// Processes that are forked from now on have no use for this memory.
-	if err := unix.Madvise(h.program.mem, unix.MADV_DONTFORK); err != nil {
-		return nil, errors.Join(os.NewSyscallError("madvise", err), h.Close())
+	for _, p := range h.programs {
+		if err := unix.Madvise(p.mem, unix.MADV_DONTFORK); err != nil {
+			return nil, errors.Join(os.NewSyscallError("madvise", err), h.Close())
+		}
 	}
 	r, err := h.Do()
 	if err == nil {
@@ -91,7 +96,6 @@ func StartHand(c HandConfig) (*Hand, error) {
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	h.program.reset()
 	return h, nil
 }
 
@@ -101,20 +105,38 @@ func newHand(keep Capabilities) (*Hand, error) {
 	if err != nil {
 		return nil, &StepError{Op: "ask for the supplementary groups", Err: err}
 	}
-	p, err := mapProgram(handSize+8*len(groups), "map memory for a hand")
-	if err != nil {
-		return nil, err
+	h := &Hand{ctl: -1, life: -1, reaped: true}
+	for i := range h.programs {
+		p, err := mapProgram(handSize+8*len(groups), "map memory for a hand")
+		if err != nil {
+			return nil, errors.Join(err, h.release())
+		}
+		p.keep, p.start = keep, p.data
+		h.programs[i] = p
 	}
-	p.keep = keep
-	h := &Hand{program: p, ctl: -1, life: -1, reaped: true}
+	p := h.programs[0]
 	h.state = (*handState)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(handState{})), 8))))
 	list, _ := p.Buffer(4 * len(groups))
 	h.state.self.groups, h.state.self.ngroups = list.value, uintptr(len(groups))
 	p.start = p.data
 	s := h.state
 	s.prepare(&s.msg)
+	for i, p := range h.programs {
+		p.word = &s.runs[i].word
+	}
 	h.in.prepare()
 	return h, p.err
+}
+
+// release gives the memory back.
+func (h *Hand) release() error {
+	var errs []error
+	for _, p := range h.programs {
+		if p != nil {
+			errs = append(errs, p.Release())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // fixed is the address of something in a program's memory, which never moves.
@@ -183,18 +205,23 @@ func forkHand(c *handState) (uintptr, syscall.Errno) {
 	return pid, syscall.Errno(errno)
 }
 
-// Program gives the hand's program, empty. What the last one's result points to is no longer valid. It is run once, by Do.
+// Program gives a program of the hand, empty. What the last one's result points to is no longer valid. It is run once, by
+// Do or Begin, after which the next one is to be asked for.
 func (h *Hand) Program() *Program {
-	h.program.reset()
-	return h.program
+	h.turn = 1 - h.turn
+	p := h.program()
+	p.reset()
+	return p
 }
+
+func (h *Hand) program() *Program { return h.programs[h.turn] }
 
 // Pass lets the next program have a copy of a descriptor. The file stays the caller's and must be open until Do returns. At
 // most 16 descriptors go with one program, numbered in order from HandFirst on.
 func (h *Hand) Pass(f *os.File) Slot { return h.PassFD(int(f.Fd())) }
 
 // PassFD is Pass for a bare descriptor.
-func (h *Hand) PassFD(fd int) Slot { return h.program.pass(fd) }
+func (h *Hand) PassFD(fd int) Slot { return h.program().pass(fd) }
 
 // Kill ends the hand at once, in whatever call it is: a Do that is under way returns ErrHandKilled. The hand cannot be used
 // any more but must still be closed. After Close it returns os.ErrProcessDone.
@@ -236,5 +263,5 @@ func (h *Hand) Close() error {
 			unix.Close(fd)
 		}
 	}
-	return errors.Join(append(errs, h.program.Release())...)
+	return errors.Join(append(errs, h.release())...)
 }

@@ -3,7 +3,6 @@ package ns
 import (
 	"encoding/binary"
 	"errors"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,40 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifyOf is a filter that sends one call to the listener and allows the others.
-func notifyOf(call uint32) (code []byte) {
-	for _, i := range []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: call},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-	} {
-		code = binary.NativeEndian.AppendUint16(code, i.Code)
-		code = append(code, i.Jt, i.Jf)
-		code = binary.NativeEndian.AppendUint32(code, i.K)
-	}
-	return code
-}
-
 // TestHandAnswersAListener lets a hand answer a call of the command: it adds a descriptor of its own to the caller, closes
 // it, and only then lets the caller go on.
 func TestHandAnswersAListener(t *testing.T) {
 	p := newProgram(t)
 	p.NoNewPrivs()
-	listener := p.FilterWithListener("sync", notifyOf(unix.SYS_SYNC))
+	listener := p.FilterWithListener("sync", asks(unix.SYS_SYNC))
 	p.SendFiles(0, "the listener", listener)
 	l := minimal(p, "/bin/sync")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	l.Stdin, l.Stdout, l.Stderr = null, w, w
+	_, w := l.output(t)
 	prepared, err := Prepare(&l.Config, p)
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +71,8 @@ func TestHandAnswersAListener(t *testing.T) {
 func TestFilterWithListenerOfAnother_FS54(t *testing.T) {
 	p := newProgram(t)
 	p.NoNewPrivs()
-	first := p.FilterWithListener("first", notifyOf(unix.SYS_SYNC))
-	second := p.FilterWithListener("second", notifyOf(unix.SYS_SYNC))
+	first := p.FilterWithListener("first", asks(unix.SYS_SYNC))
+	second := p.FilterWithListener("second", asks(unix.SYS_SYNC))
 	p.Tolerate(unix.EBUSY)
 	p.Call("write", "", syscall.SYS_WRITE, Int(1), p.Str("wrong"), Int(5))
 	p.OnlyIf(second)

@@ -21,18 +21,32 @@ const (
 	handScratch = 32
 )
 
-// handState is all that the loop needs, in memory that is shared with the host side. Each of the two writes only while the
-// other waits for its message.
+// handState is all that the loop needs, in memory that is shared with the host side. The host side writes runs, each only
+// while the hand has nothing more to do with it; the rest is the hand's after the start.
 type handState struct {
-	script
+	runs    [2]handRun
 	streams [handFDs]uintptr // as numbered in the host process
 	scratch [handFDs]uintptr
 	msg     [4]uint32
 	parcel
+	self handSelf
+}
+
+// handRun is one program to run.
+type handRun struct {
+	script
 	passed uintptr // how many descriptors come with the program
 	acts   uintptr // not 0: the program may have changed whose rights it acts with
-	self   handSelf
+	word   uint32  // whether the host side is told of the end
 }
+
+// Values of handRun.word. A program is begun as told or silent; Program.Answering makes silent answered, and then the end is
+// not told.
+const (
+	told = iota
+	silent
+	answered
+)
 
 // handSelf is the hand's own identity.
 type handSelf struct {
@@ -55,16 +69,19 @@ func handMain(c *handState) {
 		exit(127)
 	}
 	for {
-		receiveProgram(c)
-		failed, errno := runProgram(&c.script)
+		r := receiveProgram(c)
+		failed, errno := runProgram(&r.script)
 		if errno == 0 {
 			failed = noStep
 		}
-		if c.acts != 0 && !beSelf(&c.self) {
+		if r.acts != 0 && !beSelf(&c.self) {
 			exit(1)
 		}
 		if closeFrom(firstFree) != 0 {
 			exit(1)
+		}
+		if r.word == answered {
+			continue
 		}
 		c.msg = [4]uint32{msgDone, uint32(failed), uint32(errno)}
 		if _, errno := sys(syscall.SYS_SENDTO, ctlFD, uintptr(unsafe.Pointer(&c.msg)), msgSize, unix.MSG_NOSIGNAL, 0, 0); errno != 0 {
@@ -96,14 +113,19 @@ func placeDescriptors(c *handState) (errno uintptr) {
 //
 //go:norace
 //go:nosplit
-func receiveProgram(c *handState) {
+func receiveProgram(c *handState) *handRun {
 	n, errno := receive(&c.parcel)
 	if errno != 0 || n != msgSize || c.msg[0] != msgRun {
 		exit(0)
 	}
-	if !placed(&c.parcel, c.passed) {
+	r := &c.runs[0]
+	if c.msg[1] != 0 {
+		r = &c.runs[1]
+	}
+	if !placed(&c.parcel, r.passed) {
 		exit(1)
 	}
+	return r
 }
 
 // beSelf takes back the hand's own identity, and tells whether all of it is in force. The first capset gives the right to

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -67,18 +68,35 @@ func (r *HandResult) Close() { closeAll(r.Files) }
 //
 // It blocks the calling thread in plain system calls.
 func (h *Hand) Do() (HandResult, error) {
+	if err := h.begin(told); err != nil {
+		return HandResult{Failed: -1}, err
+	}
+	return h.End()
+}
+
+// begin gives the word to run the program. When it returns no error, h.busy is held until End.
+func (h *Hand) begin(word uint32) error {
 	h.busy.Lock()
-	defer h.busy.Unlock()
-	r := HandResult{Failed: -1}
-	switch p := h.program; {
+	var err error
+	switch p := h.program(); {
 	case h.gone != nil:
-		return r, h.gone
+		err = h.gone
 	case p.mem == nil:
-		return r, ErrHandKilled
+		err = ErrHandKilled
+	default:
+		h.result = HandResult{Failed: -1}
+		err = h.write(word)
 	}
-	if err := h.write(&r); err != nil {
-		return r, err
+	if err != nil {
+		h.busy.Unlock()
 	}
+	return err
+}
+
+// finish waits for the hand's messages.
+func (h *Hand) finish() (HandResult, error) {
+	r := h.result
+	h.result = HandResult{}
 	for {
 		m, fds, err := h.in.receive(h.ctl)
 		if err == nil && m[0] == msgFile {
@@ -103,20 +121,21 @@ func (h *Hand) Do() (HandResult, error) {
 }
 
 // write completes the program and gives the word.
-func (h *Hand) write(r *HandResult) error {
-	p, s := h.program, h.state
-	s.script, r.slots = p.seal()
+func (h *Hand) write(word uint32) error {
+	p, run := h.program(), &h.state.runs[h.turn]
+	run.script, h.result.slots = p.seal()
 	if p.err != nil {
 		return p.err
 	}
-	s.passed, s.acts = uintptr(len(p.passed)), 0
+	run.passed, run.acts = uintptr(len(p.passed)), 0
 	if p.acts {
-		s.acts = 1
+		run.acts = 1
 	}
+	atomic.StoreUint32(&run.word, word)
 	for i, d := range p.passed {
-		r.slots[d.slot-1] = uintptr(HandFirst + i)
+		h.result.slots[d.slot-1] = uintptr(HandFirst + i)
 	}
-	if err := h.in.send(h.ctl, message{msgRun}, p.passed); err != nil {
+	if err := h.in.send(h.ctl, message{msgRun, uint32(h.turn)}, p.passed); err != nil {
 		return h.lost(err)
 	}
 	return nil
@@ -128,8 +147,8 @@ func (h *Hand) read(r *HandResult, m message) {
 		return
 	}
 	r.Failed, r.Errno = int(m[1]), syscall.Errno(m[2])
-	if r.Failed < len(h.program.labels) {
-		l := h.program.labels[r.Failed]
+	if r.Failed < len(h.program().labels) {
+		l := h.program().labels[r.Failed]
 		r.Op, r.Subject = l.op, l.subject
 	}
 }

@@ -64,7 +64,7 @@ func closeAll(files []*os.File) {
 // setUp writes a hand's first program, with which it becomes part of the sandbox. The order matters: what it needs of the
 // host's /proc and /dev comes before the sandbox's mounts, and from the first step on nothing can trace it.
 func (h *Hand) setUp(c *HandConfig, entries [len(namespaceFiles)]*os.File) {
-	p := h.program
+	p := h.program()
 	p.undumpable("a hand", "srt-hand")
 	fds := p.Call("open", "/proc/self/fd", syscall.SYS_OPENAT, Int(unix.AT_FDCWD), p.Str("/proc/self/fd"),
 		Int(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC), Int(0))
@@ -112,7 +112,7 @@ func (p *Program) endWith(fd int) {
 // learnSelf appends the writing down of the hand's own identity, for the way back of Program.ActAs. The numbers are those
 // of the sandbox's user namespace, so only the hand itself can tell.
 func (h *Hand) learnSelf(keep Capabilities) {
-	p, s := h.program, &h.state.self
+	p, s := h.program(), &h.state.self
 	for _, id := range []struct {
 		trap uintptr
 		dst  *uint32

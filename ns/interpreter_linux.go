@@ -57,6 +57,11 @@ func runStep(c *script, s *step) uintptr {
 			return s.args[3]
 		}
 		return 0
+	case kindAnswered:
+		if word := (*uint32)(pointer(s.args[0])); *word == silent {
+			*word = answered
+		}
+		return 0
 	case kindName:
 		writeDecimal(s.args[0], arg(c, s, 1))
 		return 0

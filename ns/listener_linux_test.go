@@ -36,18 +36,8 @@ func TestFilterWithListener_FS30(t *testing.T) {
 	listener := p.FilterWithListener("mkdir", asks(mkdirNumber))
 	p.SendFiles(0, "the listener", listener)
 	p.Close(listener)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
 	l := minimal(p, "/usr/bin/python3", "-c", pythonMkdir)
-	l.Stdin, l.Stdout, l.Stderr = null, w, w
+	_, w := l.output(t)
 	process, err := l.start()
 	w.Close()
 	if err != nil {

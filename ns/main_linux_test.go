@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMain checks at the end that no test left a descriptor open (style.md habit 7).
+// TestMain checks at the end that no test left a descriptor open.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "hold-a-sandbox" {
 		count, err := strconv.Atoi(os.Args[3])
@@ -84,20 +84,30 @@ func (l *launch) start() (*Process, error) {
 	return p.Start(&l.Command)
 }
 
-// run starts a configuration with a pipe as standard output and error, and gives what was printed and how it ended.
-func run(t testing.TB, c *launch) (string, Status, error) {
+// output gives the command a pipe as standard output and error, and nothing to read. The caller closes the writing end when
+// the command has started.
+func (l *launch) output(t testing.TB) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
-	c.Stdin, c.Stdout, c.Stderr = null, w, w
+	t.Cleanup(func() {
+		r.Close()
+		null.Close()
+	})
+	l.Stdin, l.Stdout, l.Stderr = null, w, w
+	return r, w
+}
+
+// run starts a configuration with a pipe as standard output and error, and gives what was printed and how it ended.
+func run(t testing.TB, c *launch) (string, Status, error) {
+	t.Helper()
+	r, w := c.output(t)
 	p, err := c.start()
 	w.Close()
 	if err != nil {

@@ -31,6 +31,7 @@ type Program struct {
 	passed []passed     // descriptors that go with the program, the caller's
 	acts   bool         // it changes whose rights the hand acts with
 	keep   Capabilities // what ActAs can choose from
+	word   *uint32      // handRun.word
 }
 
 // programSize is the address space of a program. Only what is used takes memory: about 2 KiB for each mount.
@@ -83,6 +84,7 @@ const (
 	kindStore              // *(*uint32)(args[0]) = uint32(args[1])
 	kindExpect             // fail with args[3] unless *(*uint64)(args[0]) & args[1] == args[2]
 	kindSkip               // leave out the next args[3] steps unless *(*uint64)(args[0]) & args[1] == args[2]
+	kindAnswered           // *(*uint32)(args[0]) = answered, if it is silent
 	kindName               // write args[1] in decimal and a NUL byte to args[0]
 )
 
@@ -161,8 +163,8 @@ func address(b []byte) Arg {
 	return Arg{value: uintptr(unsafe.Pointer(&b[0]))}
 }
 
-// alloc takes n bytes of the program's memory, which are zero in a launch program. When there is none left it remembers that and gives memory that no
-// child will see.
+// alloc takes n bytes of the program's memory, which are zero in a launch program. When there is none left it remembers
+// that and gives memory that no child will see.
 func (p *Program) alloc(n, align int) []byte {
 	start := (p.data + align - 1) &^ (align - 1)
 	if p.err != nil || start+n > len(p.mem) {

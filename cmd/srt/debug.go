@@ -35,7 +35,7 @@ func (a *app) logger(opts *options) *slog.Logger {
 	return slog.New(&debugHandler{mu: &sync.Mutex{}, w: a.stderr})
 }
 
-// timing logs how long the run has taken so far, if asked to (style: the start path is measured in the product).
+// timing logs how long the run has taken so far, if asked to.
 func (a *app) timing(log *slog.Logger, phase string) {
 	if a.getenv(debugVariable) == debugTiming {
 		log.Debug(fmt.Sprintf("timing: %s at %.3f ms", phase, float64(time.Since(a.started))/float64(time.Millisecond)))
