@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/srt-sandbox/srt/test/differential/internal/model"
+	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
 const (
@@ -72,7 +73,7 @@ var counts struct{ ok, refused atomic.Int64 }
 func differs(seed, index uint64) string {
 	who := accounts[index%uint64(len(accounts))]
 	d := newDraw(seed, index)
-	sc := d.scenario(who.uid == 0)
+	sc := d.scenario(who.Root())
 	out, err := run(who, sc, d.ops(sc, opsOfACase))
 	if err != nil {
 		return err.Error()
@@ -85,9 +86,9 @@ func differs(seed, index uint64) string {
 	return report(who, sc, difference)
 }
 
-func report(who account, sc scenario, difference string) string {
+func report(who stage.Account, sc scenario, difference string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "as %s: %s\nin a tree of\n", who.name, difference)
+	fmt.Fprintf(&b, "as %s: %s\nin a tree of\n", who.Name, difference)
 	for _, it := range sc.Items {
 		fmt.Fprintf(&b, "\t%c %q", it.Kind, it.Path)
 		if it.Target != "" {

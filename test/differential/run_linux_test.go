@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/srt-sandbox/srt/test/differential/internal/model"
+	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
 // patience bounds a run, so that a fault does not hang the suite. It says nothing about speed.
@@ -51,7 +52,7 @@ type outcome struct {
 }
 
 // run does a case as an account. An error means that it could not be done, which is a fault of the test.
-func run(who account, sc scenario, next drawer) (out outcome, err error) {
+func run(who stage.Account, sc scenario, next drawer) (out outcome, err error) {
 	w, err := newWorld(who, sc.Items)
 	if w != nil {
 		defer func() {
@@ -63,7 +64,7 @@ func run(who account, sc scenario, next drawer) (out outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	m, err := model.Start(sc.Items, sc.Policy, who.uid == 0)
+	m, err := model.Start(sc.Items, sc.Policy, who.Root())
 	if err != nil {
 		return out, err
 	}
@@ -118,7 +119,7 @@ func (w *world) start(pol model.Policy) (*sandbox, error) {
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.Chown(tmp, w.who.uid, w.who.gid); err != nil {
+	if err := os.Chown(tmp, w.who.UID, w.who.GID); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -128,7 +129,7 @@ func (w *world) start(pol model.Policy) (*sandbox, error) {
 	s.cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + w.real(model.Home), "CLAUDE_CODE_TMPDIR=" + tmp}
 	s.cmd.Stderr, s.cmd.WaitDelay = &s.stderr, patience
 	if os.Getuid() == 0 {
-		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.who.uid), Gid: uint32(w.who.gid)}}
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.who.UID), Gid: uint32(w.who.GID)}}
 	}
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {

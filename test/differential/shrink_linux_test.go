@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/srt-sandbox/srt/test/differential/internal/model"
+	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
 // shrink leaves out operations, entries and objects as long as a case still differs, in at most so many runs.
-func shrink(who account, sc scenario, difference string, runs int) (scenario, string) {
+func shrink(who stage.Account, sc scenario, difference string, runs int) (scenario, string) {
 	try := func(smaller scenario) bool {
 		if runs--; runs < 0 {
 			return false

@@ -10,15 +10,16 @@ import (
 	"strings"
 
 	"github.com/srt-sandbox/srt/test/differential/internal/model"
+	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
 // world is the scratch directory of a run: root is the world of the model, side holds what belongs to no case.
 type world struct {
 	root, side string
-	who        account
+	who        stage.Account
 }
 
-func newWorld(who account, items []model.Item) (*world, error) {
+func newWorld(who stage.Account, items []model.Item) (*world, error) {
 	root, err := os.MkdirTemp("", "srt-diff-")
 	if err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func newWorld(who account, items []model.Item) (*world, error) {
 		return w, err
 	}
 	for _, dir := range []string{w.root, w.side} {
-		if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, who.uid, who.gid)); err != nil {
+		if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, who.UID, who.GID)); err != nil {
 			return w, err
 		}
 	}
@@ -46,11 +47,11 @@ func (w *world) plant(it model.Item) error {
 	case it.Same != "":
 		return os.Link(w.root+it.Same, p)
 	case it.Kind == model.Dir:
-		return errors.Join(os.Mkdir(p, 0o755), os.Chmod(p, 0o755), os.Lchown(p, w.who.uid, w.who.gid))
+		return errors.Join(os.Mkdir(p, 0o755), os.Chmod(p, 0o755), os.Lchown(p, w.who.UID, w.who.GID))
 	case it.Kind == model.Link:
-		return errors.Join(os.Symlink(w.real(it.Target), p), os.Lchown(p, w.who.uid, w.who.gid))
+		return errors.Join(os.Symlink(w.real(it.Target), p), os.Lchown(p, w.who.UID, w.who.GID))
 	}
-	return errors.Join(os.WriteFile(p, []byte(it.Text), 0o644), os.Chmod(p, 0o644), os.Lchown(p, w.who.uid, w.who.gid))
+	return errors.Join(os.WriteFile(p, []byte(it.Text), 0o644), os.Chmod(p, 0o644), os.Lchown(p, w.who.UID, w.who.GID))
 }
 
 // real is the host's path of one in the world; relative texts stay as they are.

@@ -50,7 +50,7 @@ func Main(m *testing.M) {
 
 func prepareAndRun(m *testing.M) (int, error) {
 	var err error
-	if accounts, err = findAccounts(); err != nil {
+	if accounts, err = Accounts(); err != nil {
 		return 0, err
 	}
 	dir, err := os.MkdirTemp("", "srt-test-bin-")
@@ -144,8 +144,9 @@ func confines(dir string) error {
 	return nil
 }
 
-// findAccounts are root and the ordinary user for root, and just the current user for anybody else.
-func findAccounts() ([]Account, error) {
+// Accounts are root and the ordinary user of the tests for root, who makes that user where it is missing, and just the
+// current user for anybody else.
+func Accounts() ([]Account, error) {
 	if uid := os.Getuid(); uid != 0 {
 		return []Account{{"user", uid, os.Getgid()}}, nil
 	}
