@@ -93,7 +93,8 @@ func (b *box) hold(cmd *exec.Cmd, mark string) *held {
 	in, err := cmd.StdinPipe()
 	b.must(err)
 	ended := make(chan result, 1)
-	go func() { ended <- b.finish(cmd) }()
+	wait := b.start(cmd)
+	go func() { ended <- wait() }()
 	eventually(b.t, func() string {
 		select {
 		case r := <-ended:

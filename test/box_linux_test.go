@@ -247,6 +247,12 @@ func (b *box) command(args ...string) *exec.Cmd {
 // finish runs a prepared command. Streams that are set stay as they are.
 func (b *box) finish(cmd *exec.Cmd) result {
 	b.t.Helper()
+	return b.start(cmd)()
+}
+
+// start starts a prepared command. What it returns waits for the end.
+func (b *box) start(cmd *exec.Cmd) (wait func() result) {
+	b.t.Helper()
 	var out, errs bytes.Buffer
 	if cmd.Stdout == nil {
 		cmd.Stdout = &out
@@ -254,12 +260,17 @@ func (b *box) finish(cmd *exec.Cmd) result {
 	if cmd.Stderr == nil {
 		cmd.Stderr = &errs
 	}
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err := cmd.Start(); err != nil {
 		b.t.Fatalf("%q: %v", cmd.Args, err)
 	}
-	return result{b, cmd.Args, exitStatus(cmd.ProcessState), out.String(), errs.String()}
+	return func() result {
+		err := cmd.Wait()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			b.t.Errorf("%q: %v", cmd.Args, err)
+		}
+		return result{b, cmd.Args, exitStatus(cmd.ProcessState), out.String(), errs.String()}
+	}
 }
 
 func exitStatus(s *os.ProcessState) int {
