@@ -53,6 +53,7 @@ type launch struct {
 
 // attempt is how a launch is tried. The zero value is the first one.
 type attempt struct {
+	neighbours   bool  // placeholders of other sandboxes are on the disk
 	dry          bool  // to be looked at, not to be started
 	withoutHooks error // begun again, without hooks in the kernel: why
 }

@@ -27,18 +27,22 @@ const (
 // made. The filters depend on the choice, so hooks that turn out not to hold a sandbox's rules end the attempt (armNames).
 func (l *launch) holdNames(in fsview.Input, plan *fsview.Plan) (*fsview.Plan, error) {
 	l.chooseMechanism(plan)
-	if l.mechanism == nil {
-		return plan, nil
+	if l.mechanism != nil {
+		l.cmd.sandbox.opts.logger.Debug("what does not exist yet is held by the "+l.mechanism.Name, "why", l.mechanism.Why)
 	}
-	l.cmd.sandbox.opts.logger.Debug("what does not exist yet is held by the "+l.mechanism.Name, "why", l.mechanism.Why)
-	if l.mechanism.Name != byPlaceholders || l.dry {
-		return plan, nil
+	switch {
+	case l.dry:
+	case l.mechanism != nil && l.mechanism.Name == byPlaceholders:
+		return l.planWithPlaceholders(in, plan, errors.New(l.mechanism.Why))
+	case l.neighbours:
+		return l.adoptPlaceholders(in, plan)
 	}
-	return l.planWithPlaceholders(in, plan, errors.New(l.mechanism.Why))
+	return plan, nil
 }
 
 // chooseMechanism sets mechanism, and guard or hooked.
 func (l *launch) chooseMechanism(plan *fsview.Plan) {
+	l.mechanism, l.guard, l.hooked = nil, nil, nil
 	guard := fsview.NewGuard(plan)
 	need := bpf.Need{Names: guard.Names(), Patterns: guard.Moves(), Reads: guard.Reads()}
 	which, why := bpf.Choose(need, l.askHooks(need))

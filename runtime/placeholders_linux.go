@@ -24,7 +24,7 @@ func (h *heldNames) release() error {
 }
 
 // denyPlaceholders removes what starts that have died left on the disk, and keeps the command from removing what other
-// sandboxes rely on.
+// sandboxes rely on. It remembers whether there are any.
 func (l *launch) denyPlaceholders(in *fsview.Input) error {
 	if l.cfg.Filesystem.Disabled {
 		return nil
@@ -40,8 +40,38 @@ func (l *launch) denyPlaceholders(in *fsview.Input) error {
 			return err
 		}
 		in.Rules.DenyWrite = append(in.Rules.DenyWrite, placeholderRules(others)...)
+		l.neighbours = l.neighbours || len(others) > 0
 	}
 	return nil
+}
+
+// adoptPlaceholders makes this sandbox rely on those placeholders of others that its plan takes for existing names: they
+// stay when the others end, and the denies with them (FS-54).
+func (l *launch) adoptPlaceholders(in fsview.Input, plan *fsview.Plan) (*fsview.Plan, error) {
+	state, err := placeholder.DefaultState(os.Getenv, l.host.uid)
+	if err != nil {
+		return nil, err
+	}
+	for range holdAttempts {
+		session, err := placeholder.Hold(state, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err = session.Adopt(deniedPaths(plan)); err == nil {
+			l.held = &heldNames{session}
+			return plan, nil
+		}
+		if err = errors.Join(err, session.Release()); !errors.Is(err, placeholder.ErrChanged) {
+			return nil, err
+		}
+		if plan, err = l.build(in); err != nil {
+			return nil, err
+		}
+		if l.chooseMechanism(plan); l.mechanism != nil && l.mechanism.Name == byPlaceholders {
+			return l.planWithPlaceholders(in, plan, errors.New(l.mechanism.Why))
+		}
+	}
+	return nil, errKeepChanging
 }
 
 // holdAttempts is how often a start begins again when the disk changes under it (FS-63).
@@ -82,7 +112,7 @@ func (l *launch) planWithPlaceholders(in fsview.Input, first *fsview.Plan, reaso
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("names that must not exist keep changing while the command starts; start it again: %w", placeholder.ErrChanged)
+	return nil, errKeepChanging
 }
 
 // namesToHold are the names that a command could create.
@@ -113,6 +143,9 @@ func deniedPaths(plan *fsview.Plan) (paths []string) {
 	}
 	return paths
 }
+
+// errKeepChanging says that no attempt met a disk that stayed as it was.
+var errKeepChanging = fmt.Errorf("names that must not exist keep changing while the command starts; start it again: %w", placeholder.ErrChanged)
 
 var errStillAbsent = errors.New("a name that must not exist is neither there nor held")
 
