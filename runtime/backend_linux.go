@@ -39,6 +39,7 @@ func (c *Cmd) start() (process, error) {
 		// The filters were chosen for hooks: what is begun with the broker begins with another process.
 		c.sandbox.opts.logger.Debug("the command is started with the broker", "reason", refused.Error())
 		p.how.withoutHooks = refused
+		p.launch.giveBack()
 		err = p.begin()
 	}
 	if err != nil {
@@ -201,11 +202,7 @@ func (p *linuxProcess) release() {
 			p.cmd.sandbox.opts.warn(line)
 		}
 		if p.launch != nil {
-			for _, err := range []error{p.launch.held.release(), p.launch.hooked.release()} {
-				if err != nil {
-					p.cmd.sandbox.opts.warn(err.Error())
-				}
-			}
+			p.launch.giveBack()
 		}
 		for _, ln := range p.listeners {
 			ln.Close()

@@ -155,6 +155,15 @@ func (l *launch) handedOver() {
 	}
 }
 
+// giveBack ends what holds names for this launch. It is called when its sandbox has ended, or never came to be.
+func (l *launch) giveBack() {
+	for _, err := range []error{l.held.release(), l.hooked.release()} {
+		if err != nil {
+			l.cmd.sandbox.opts.warn(err.Error())
+		}
+	}
+}
+
 // release takes the rules away. It is called when the sandbox has ended.
 func (h *hookedNames) release() error {
 	if h == nil || h.armed == nil {
