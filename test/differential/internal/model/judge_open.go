@@ -105,6 +105,8 @@ func (w *World) writeTo(s spot, op Op, v *verdict, act bool) {
 		v.open = true
 	case s.on.zone == readOnly, s.on.zone == sealed:
 		v.no(refused)
+	case w.hiddenNow(s) && op.Do == "truncate":
+		v.maybe(refused) // it opens nothing: who may write there and truncates by name learns nothing (FS-10)
 	case w.hiddenNow(s):
 		v.no("EACCES") // as a read-denied file (FS-31)
 	case s.on.zone == writable && w.rules.readThroughLink(s.loc):

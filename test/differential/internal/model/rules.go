@@ -121,18 +121,20 @@ func (r *rules) deny(e Entry, readList bool, add func(loc string, exists bool)) 
 	}
 }
 
-// holdMatch holds the links that lead to a match (FS-42). Those to what matches by a name without links as well decide
-// nothing, so they may stay free.
+// holdMatch holds the links that lead to a match (FS-42). Where the same is matched by several names, a link that not all of
+// them lead through decides nothing: without it the match is found all the same. Such links may stay free.
 func (r *rules) holdMatch(m found, all []found) {
-	for _, other := range all {
-		if other.at.loc == m.at.loc && len(other.links) == 0 {
-			for _, l := range m.links {
-				r.maybeHeld[l] = true
-			}
-			return
+	for _, l := range m.links {
+		needed := true
+		for _, other := range all {
+			needed = needed && (other.at.loc != m.at.loc || slices.Contains(other.links, l))
+		}
+		if needed {
+			r.hold([]string{l})
+		} else {
+			r.maybeHeld[l] = true
 		}
 	}
-	r.hold(m.links)
 }
 
 // denyName is a deny of one name. For a write deny, a file in the way is denied itself (FS-30).
