@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/srt-sandbox/srt/fsview/internal/glob"
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
@@ -45,6 +46,9 @@ func (b *builder) collectAbsentOwn() error {
 			return uninspectedError(why, loc)
 		case loc.blocked != nil:
 			first(&b.node(loc.ancestor, Info{}).hard, why) // FS-11
+		case !loc.exists && !loc.special && b.root.stateAt(loc.path).writable():
+			// Its missing parents are everybody's (~/.local): only the path itself must not come to be.
+			b.plan.Patterns = append(b.plan.Patterns, Pattern{Text: glob.Quote(loc.path), Write: true, Why: why.why()})
 		}
 	}
 	for _, p := range b.in.OwnFiles {

@@ -22,6 +22,7 @@ type builder struct {
 	pending  []absentDeny // denies of what is not there
 	rootDeny *rule        // a read deny of `/` that is in force
 
+	scratch   map[string]bool // search starts in which only names that exist are protected
 	creatable map[string]bool // answers of canCreate
 	made      map[string]bool // paths already in some Make
 	pins      []Step

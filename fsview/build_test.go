@@ -36,6 +36,8 @@ func input(t testing.TB, words string) Input {
 			in.ExtraWrite = append(in.ExtraWrite, value)
 		case "own":
 			in.OwnFiles = append(in.OwnFiles, value)
+		case "private":
+			in.Private = append(in.Private, value)
 		case "keep":
 			in.Keep = append(in.Keep, value)
 		case "proc":

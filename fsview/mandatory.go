@@ -75,11 +75,14 @@ func (s *search) start(dir, name string) error {
 }
 
 // searchStarts are the directories where every name counts, deduplicated. They are writable by the lists, so that a
-// command without write roots searches nothing (FS-36).
+// command without write roots searches nothing (FS-36). In the default write paths, where programs keep logs and temporary
+// files, only names that exist count (scratch).
 func (b *builder) searchStarts() []string {
 	var starts []string
+	b.scratch = make(map[string]bool)
 	have := make(map[string]bool)
 	add := func(dir string) {
+		delete(b.scratch, dir)
 		if !have[dir] && b.root.stateAt(dir).writable() {
 			have[dir] = true
 			starts = append(starts, dir)
@@ -88,6 +91,9 @@ func (b *builder) searchStarts() []string {
 	for _, n := range b.roots {
 		if n.outermost() && n.info.IsDir() {
 			add(n.path)
+			if n.root.quiet {
+				b.scratch[n.path] = true
+			}
 		}
 	}
 	for _, dir := range []string{b.in.Cwd, b.in.Home} {
@@ -162,6 +168,9 @@ type found struct {
 // link there may lead to where it does not. have is what was read of dir already, or nil.
 func (s *search) list(dir string, level int, as role, have *dirListing) error {
 	left, every := s.depth-level, s.everyName(level, as)
+	if level == 0 && s.b.scratch[dir] {
+		every = nil
+	}
 	if s.seen != nil {
 		if as == plain && level > 0 && s.seen[dir] >= left {
 			return nil

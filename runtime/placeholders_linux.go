@@ -99,7 +99,7 @@ func (l *launch) planWithPlaceholders(in fsview.Input, first *fsview.Plan, reaso
 		}
 		if err == nil {
 			l.held = &heldNames{session}
-			l.sayHeld(first, len(session.Placeholders()), reason)
+			l.sayHeld(plan, len(session.Placeholders()), reason)
 			return plan, nil
 		}
 		if releaseErr := session.Release(); releaseErr != nil {
