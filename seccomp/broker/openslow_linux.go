@@ -270,11 +270,12 @@ func (c *call) openOwnProc(at place, how openHow) outcome {
 		i.Uid != c.fsuid() || how.flags&unix.O_TRUNC != 0 {
 		return failed(unix.EACCES)
 	}
-	fd, err := unix.Openat(at.dir, at.last, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|int(how.flags&unix.O_NONBLOCK), 0)
-	if err != nil {
+	relative, thread := procRelative(where, at.last)
+	fd, errno := c.openOwn(relative, thread, unix.O_RDONLY|unix.O_NOFOLLOW|int(how.flags&unix.O_NONBLOCK))
+	if errno != 0 {
 		return failed(unix.EACCES)
 	}
-	return c.give(c.hold(fd), how)
+	return c.give(fd, how)
 }
 
 // sysctls are settings of the kernel that protect who opens what others left in a directory for all (proc_sys_fs(5)).

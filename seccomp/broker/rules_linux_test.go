@@ -75,3 +75,25 @@ func TestNew_NeedsAllItWorksWith(t *testing.T) {
 		}
 	}
 }
+
+func TestProcRelative(t *testing.T) {
+	for _, c := range []struct {
+		location, name, relative string
+		thread                   int
+		magic                    bool
+	}{
+		{"/proc/7", "exe", "exe", 0, true},
+		{"/proc/7", "environ", "environ", 0, false},
+		{"/proc/7/fd", "3", "fd/3", 0, true},
+		{"/proc/7/fd", "..", "fd/..", 0, false},
+		{"/proc/7/ns", "mnt", "ns/mnt", 0, true},
+		{"/proc/7/map_files", "1-2", "map_files/1-2", 0, false},
+		{"/proc/7/task/9", "cwd", "cwd", 9, true},
+		{"/mnt/7/task/9/fd", "0", "fd/0", 9, true},
+	} {
+		relative, thread := procRelative(c.location, c.name)
+		if relative != c.relative || thread != c.thread || isMagic(relative) != c.magic {
+			t.Errorf("%s in %s: %q of thread %d, magic %t", c.name, c.location, relative, thread, isMagic(relative))
+		}
+	}
+}

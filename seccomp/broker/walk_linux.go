@@ -269,24 +269,98 @@ func (c *call) magicLink(dir int, name string) (int, syscall.Errno) {
 		return -1, errno
 	case !ok:
 		return -1, unix.EACCES
-	case owner != process:
-		i, errno := c.look(dir)
-		if errno != 0 {
-			return -1, errno
-		}
-		if c.s.config.Rights != nil || owner <= 1 || i.Uid != c.status.uids[3] || i.Uid == 0 {
+	case owner == process:
+		relative, thread := procRelative(at, name)
+		if !isMagic(relative) {
 			return -1, unix.EACCES
 		}
+		fd, errno := c.openOwn(relative, thread, unix.O_PATH)
+		return fd, errno
+	}
+	i, errno := c.look(dir)
+	if errno != 0 {
+		return -1, errno
+	}
+	// Where a command can mount, what is at a name in its /proc may be a link of its own making, or another's directory.
+	if c.s.config.Roots || c.s.config.Rights != nil || owner <= 1 || i.Uid != c.status.uids[3] || i.Uid == 0 {
+		return -1, unix.EACCES
 	}
 	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		var errno syscall.Errno
-		if errors.As(err, &errno) {
-			return -1, errno
-		}
-		return -1, unix.EIO
+		return -1, systemErrno(err)
 	}
 	return c.hold(fd), 0
+}
+
+// systemErrno is the system's error behind err.
+func systemErrno(err error) syscall.Errno {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return unix.EIO
+}
+
+// openOwn opens what lies in the caller's own directory of /proc, or in that of one of its threads. It is found by the
+// caller's number in this process's /proc, never by way of the sandbox's: a command that can mount decides what is there.
+func (c *call) openOwn(relative string, number, flags int) (int, syscall.Errno) {
+	_, own, errno := c.numbers()
+	if errno != 0 {
+		return -1, errno
+	}
+	fd := -1
+	open := func(dir int) (err error) {
+		fd, err = unix.Openat(dir, relative, flags|unix.O_CLOEXEC, 0)
+		return err
+	}
+	var err error
+	switch {
+	case number == own, number == 0 && c.status.tgid == c.tid:
+		err = c.onThread(func(t *thread) error { return open(t.dir) })
+	case number != 0:
+		return -1, unix.EACCES
+	default:
+		var t *thread
+		if t, err = openThread(c.status.tgid); err == nil {
+			err = open(t.dir)
+			t.close()
+		}
+	}
+	if err != nil {
+		return -1, systemErrno(err)
+	}
+	c.hold(fd)
+	if !c.waits() {
+		return -1, unix.EINTR // the number may have become another's
+	}
+	return fd, 0
+}
+
+// procRelative is a name in a folder at a location in /proc, as seen from the process's directory, and the number of the
+// thread whose directory that is, 0 for the process's own.
+func procRelative(location, name string) (relative string, thread int) {
+	parts := strings.Split(location, "/")
+	if last := len(parts) - 1; slices.Contains(procFolders, parts[last]) {
+		name, parts = parts[last]+"/"+name, parts[:last]
+	}
+	if n := len(parts); n >= 3 && parts[n-2] == "task" {
+		thread, _ = strconv.Atoi(parts[n-1]) // procOwner has found it to be the caller's
+	}
+	return name, thread
+}
+
+// isMagic tells the links of a process's directory that lead to an object (proc_pid(5)).
+func isMagic(relative string) bool {
+	folder, name, inFolder := strings.Cut(relative, "/")
+	switch {
+	case !inFolder:
+		return relative == "cwd" || relative == "root" || relative == "exe"
+	case folder == "fd":
+		return name != "" && strings.Trim(name, "0123456789") == ""
+	case folder == "ns":
+		return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
+	}
+	return false
 }
 
 // procFolders are the folders of a process's directory that hold such links.
