@@ -43,9 +43,9 @@ type Hand struct {
 	turn     int        // which of them is being written or run
 	state    *handState // in the first program's memory
 	result   HandResult // of the program that is under way
-	pid     int
-	ctl     int
-	life    int // writing end of the pipe that the hand's life depends on
+	pid      int
+	ctl      int
+	life     int // writing end of the pipe that the hand's life depends on
 
 	busy sync.Mutex // held by Do
 	in   inbox

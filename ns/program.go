@@ -80,12 +80,12 @@ type label struct{ op, subject string }
 type kind uint8
 
 const (
-	kindCall   kind = iota // a system call
-	kindStore              // *(*uint32)(args[0]) = uint32(args[1])
-	kindExpect             // fail with args[3] unless *(*uint64)(args[0]) & args[1] == args[2]
-	kindSkip               // leave out the next args[3] steps unless *(*uint64)(args[0]) & args[1] == args[2]
-	kindAnswered           // *(*uint32)(args[0]) = answered, if it is silent
-	kindName               // write args[1] in decimal and a NUL byte to args[0]
+	kindCall     kind = iota // a system call
+	kindStore                // *(*uint32)(args[0]) = uint32(args[1])
+	kindExpect               // fail with args[3] unless *(*uint64)(args[0]) & args[1] == args[2]
+	kindSkip                 // leave out the next args[3] steps unless *(*uint64)(args[0]) & args[1] == args[2]
+	kindAnswered             // *(*uint32)(args[0]) = answered, if it is silent
+	kindName                 // write args[1] in decimal and a NUL byte to args[0]
 )
 
 // step is one instruction. An argument is the constant args[i], or the value of result slot from[i]-1 when that is not

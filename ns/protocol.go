@@ -28,10 +28,10 @@ import "encoding/binary"
 //	host side                                   hand
 //	   | clone() --------------------------------> | takes its descriptors, closes all others
 //	   | writes a program into shared memory       |
-//	   | run + SCM_RIGHTS -----------------------> | runs it (the first one is the hand's set-up)
+//	   | run(which) + SCM_RIGHTS ----------------> | runs it (the first one is the hand's set-up)
 //	   | <---------------- file(index) + SCM_RIGHTS|   what it opened for the host side
 //	   |                                           | its own identity again, closes all that it opened
-//	   | <----------------- done(step, errno) ---- | noStep: all were done
+//	   | <----------------- done(step, errno) ---- | noStep: all were done; not sent by a program that has answered (Hand.Begin)
 //	   | end of file ----------------------------> | ends
 //
 // While a hand waits in a system call it does not read. So it also holds the reading end of a pipe that has SIGKILL as its

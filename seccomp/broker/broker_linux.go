@@ -28,6 +28,10 @@ type Hand interface {
 	Program() *ns.Program
 	PassFD(fd int) ns.Slot
 	Do() (ns.HandResult, error)
+	Begin() error
+	Answered() bool
+	FD() int
+	End() (ns.HandResult, error)
 	Kill() error
 	Close() error
 }

@@ -11,9 +11,10 @@ import (
 )
 
 // pool is the workers. One of them receives. It performs the call itself and receives again, so that one caller after
-// another is served without a switch between threads; another one takes its place as the receiver when
+// another is served without a switch between threads. While a hand performs and answers a call, the receiver waits for the
+// next one already. Another worker takes its place when
 //
-//   - a further call waits already,
+//   - a further call waits, and the hand has not answered the last one,
 //   - it knows that it is going to wait (the opening of a FIFO, the start of a hand), or
 //   - its call has taken a whole beat of the pacemaker, whatever it waits for.
 type pool struct {
@@ -23,7 +24,8 @@ type pool struct {
 	mu        sync.Mutex
 	workers   map[*worker]struct{}
 	parked    []*worker // without work, the one that worked last at the end
-	receiving bool      // one is, or is on its way
+	receiving bool      // one is, or is on its way, or is holder
+	holder    *worker   // the receiver while it is in the middle of a call and does not wait for the next one
 	closing   bool
 	finished  bool // run has returned: the listener may be closed
 	err       error
@@ -34,7 +36,7 @@ type pool struct {
 
 const (
 	// beat is how long a call can keep others from being received, once or twice that.
-	beat = time.Millisecond
+	beat = 2 * time.Millisecond
 	// patience is how long a worker without work is kept.
 	patience = time.Second
 )
@@ -103,28 +105,63 @@ func (p *pool) promote() {
 	go w.run()
 }
 
-// giveWay makes another worker the receiver before a worker does what may take long.
-func (p *pool) giveWay() {
+// taken says that the receiver has taken a call. It remains the receiver until it hands that on, or the pacemaker does.
+func (p *pool) taken(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.promote()
+	w.role, p.holder = true, w
+	p.calls++
+	p.watch()
 }
 
-// taken says that the receiver has taken a call.
-func (p *pool) taken() {
-	more := p.waiting()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.receiving = false
-	p.calls++
-	if more {
-		p.promote()
-		return
-	}
+// watch has the pacemaker run. p.mu is held.
+func (p *pool) watch() {
 	if !p.beating {
 		p.beating = true
 		p.wait.Add(1)
 		go p.pace()
+	}
+}
+
+// keeps tells whether a worker is the receiver still. p.mu is held.
+func (p *pool) keeps(w *worker) bool {
+	w.role = w.role && p.holder == w
+	return w.role
+}
+
+// await says that a worker in the middle of a call waits for the next one, and tells whether it can: only the receiver may.
+func (p *pool) await(w *worker) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.keeps(w) {
+		return false
+	}
+	p.holder = nil
+	return true
+}
+
+// awaited ends await.
+func (p *pool) awaited(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holder = w
+	p.watch()
+}
+
+// handOn makes another worker the receiver in place of one that is going to do what may take long: now, or when a call
+// waits already, or else when the pacemaker says so.
+func (p *pool) handOn(w *worker, now bool) {
+	if w.role && !now {
+		now = p.waiting()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keeps(w) {
+		w.role, w.ready, p.holder, p.receiving = false, false, nil, false
+	}
+	p.watch()
+	if now {
+		p.promote()
 	}
 }
 
@@ -138,19 +175,30 @@ func (p *pool) waiting() bool {
 // pace is the pacemaker. It ends when a beat brought no call.
 func (p *pool) pace() {
 	defer p.wait.Done()
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
 	last := uint64(0)
-	for {
-		time.Sleep(beat)
-		p.mu.Lock()
-		if p.calls == last || p.closing {
-			p.promote()
-			p.beating = false
-			p.mu.Unlock()
+	for range ticker.C {
+		if !p.beats(&last) {
 			return
 		}
-		last = p.calls
-		p.mu.Unlock()
 	}
+}
+
+// beats is one beat. It tells whether there is to be another.
+func (p *pool) beats(last *uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls != *last && !p.closing {
+		*last = p.calls
+		return true
+	}
+	if p.holder != nil { // and still in its last call
+		p.holder, p.receiving = nil, false
+	}
+	p.promote()
+	p.beating = false
+	return false
 }
 
 // next lets a worker without work wait for some. It tells whether to receive, else the worker ends.
@@ -160,6 +208,10 @@ func (p *pool) next(w *worker) bool {
 	case p.closing:
 		p.mu.Unlock()
 		return false
+	case p.keeps(w):
+		p.holder = nil
+		p.mu.Unlock()
+		return true
 	case !p.receiving:
 		p.receiving = true
 		p.mu.Unlock()

@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,8 +14,10 @@ import (
 // program is a program of system calls for a hand, with the steps that calls have in common.
 type program struct {
 	*ns.Program
-	c    *call
-	hand Hand
+	c       *call
+	hand    Hand
+	answers bool // it ends with an answer to the caller
+	umask   bool // it sets the caller's umask
 }
 
 // program begins a program that acts with the caller's rights. umask says that it makes something, whose mode the caller's
@@ -30,8 +33,8 @@ func (c *call) program(umask bool) (*program, syscall.Errno) {
 			return nil, errno
 		}
 	}
-	p := &program{hand.Program(), c, hand}
-	if umask {
+	p := &program{Program: hand.Program(), c: c, hand: hand}
+	if p.umask = umask && (!c.w.umaskKnown || c.w.umask != c.status.umask); p.umask {
 		p.Call("set the umask", "", unix.SYS_UMASK, ns.Int(c.status.umask))
 	}
 	if own != nil {
@@ -57,12 +60,38 @@ func (p *program) do() (ns.HandResult, syscall.Errno) {
 	if !p.c.waits() {
 		return ns.HandResult{}, unix.EINTR // nobody is there to see it
 	}
-	r, err := p.hand.Do()
+	r, err := p.run()
 	if err != nil {
 		p.c.w.dropHand()
 		return r, p.c.broken(err)
 	}
+	if p.umask {
+		p.c.w.umask, p.c.w.umaskKnown = p.c.status.umask, true
+	}
 	return r, 0
+}
+
+// idle is how long what a call holds is kept after its answer while no other comes.
+const idle = 5 * time.Millisecond
+
+// run runs the program. If its end is the caller's answer, the receiver does not wait for the hand but for a next call, and so
+// is not woken for nothing.
+func (p *program) run() (ns.HandResult, error) {
+	c := p.c
+	pool := &c.s.pool
+	if !p.answers || c.moving || !pool.await(c.w) {
+		pool.handOn(c.w, false)
+		return p.hand.Do()
+	}
+	if err := p.hand.Begin(); err != nil {
+		return ns.HandResult{}, err
+	}
+	c.w.ready = c.s.config.Listener.Ready(p.hand.FD(), idle)
+	pool.awaited(c.w)
+	if !p.hand.Answered() {
+		pool.handOn(c.w, c.w.ready)
+	}
+	return p.hand.End()
 }
 
 // from is the descriptor argument for a place to start at.
@@ -97,6 +126,8 @@ func (p *program) parent(at ns.Arg, dir string, resolve uint64) (parent ns.Arg, 
 
 // finish appends the answer to the caller: the call's result is 0.
 func (p *program) finish() {
+	p.answers = true
+	p.Answering()
 	p.Call("answer", "the caller", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlSend)),
 		p.Bytes(notify.Result(p.c.id, 0, 0).Bytes()))
 }
@@ -121,6 +152,9 @@ func (p *program) finishFD(fd ns.Slot, cloexec bool, refine func()) {
 	number := p.Call("hand over", "the descriptor", unix.SYS_IOCTL, ns.Int(ns.HandListener), ns.Int(uintptr(notify.IoctlAddFD)), arg)
 	refine()
 	p.Close(fd)
+	p.answers = true
+	p.Answering()
+	refine()
 	answer := p.Bytes(notify.Result(p.c.id, 0, 0).Bytes())
 	p.Store(answer, notify.ResponseVal, number)
 	refine()

@@ -10,6 +10,7 @@ import (
 type spec struct {
 	name    string
 	perform func(c *call) outcome
+	change  bool // it only changes something about its thread
 }
 
 // arches are the values of seccomp_data.arch by GOARCH (linux/audit.h).
@@ -30,28 +31,28 @@ func specs(arch uint32, number int32) (spec, bool) {
 	}
 	switch number {
 	case unix.SYS_OPENAT:
-		return spec{"openat", func(c *call) outcome { return c.legacyOpen(c.int(0), c.args[1], c.word(2), c.word(3)) }}, true
+		return spec{"openat", func(c *call) outcome { return c.legacyOpen(c.int(0), c.args[1], c.word(2), c.word(3)) }, false}, true
 	case unix.SYS_OPENAT2:
-		return spec{"openat2", func(c *call) outcome { return c.open2(c.int(0), c.args[1], c.args[2], c.args[3]) }}, true
+		return spec{"openat2", func(c *call) outcome { return c.open2(c.int(0), c.args[1], c.args[2], c.args[3]) }, false}, true
 	case unix.SYS_MKDIRAT:
-		return spec{"mkdirat", func(c *call) outcome { return c.mkdir(c.int(0), c.args[1], c.word(2)) }}, true
+		return spec{"mkdirat", func(c *call) outcome { return c.mkdir(c.int(0), c.args[1], c.word(2)) }, false}, true
 	case unix.SYS_MKNODAT:
-		return spec{"mknodat", func(c *call) outcome { return c.mknod(c.int(0), c.args[1], c.word(2), c.word(3)) }}, true
+		return spec{"mknodat", func(c *call) outcome { return c.mknod(c.int(0), c.args[1], c.word(2), c.word(3)) }, false}, true
 	case unix.SYS_SYMLINKAT:
-		return spec{"symlinkat", func(c *call) outcome { return c.symlink(c.args[0], c.int(1), c.args[2]) }}, true
+		return spec{"symlinkat", func(c *call) outcome { return c.symlink(c.args[0], c.int(1), c.args[2]) }, false}, true
 	case unix.SYS_LINKAT:
-		return spec{"linkat", func(c *call) outcome { return c.link(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }}, true
+		return spec{"linkat", func(c *call) outcome { return c.link(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }, false}, true
 	case unix.SYS_RENAMEAT:
-		return spec{"renameat", func(c *call) outcome { return c.rename(c.int(0), c.args[1], c.int(2), c.args[3], 0) }}, true
+		return spec{"renameat", func(c *call) outcome { return c.rename(c.int(0), c.args[1], c.int(2), c.args[3], 0) }, false}, true
 	case unix.SYS_RENAMEAT2:
-		return spec{"renameat2", func(c *call) outcome { return c.rename(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }}, true
+		return spec{"renameat2", func(c *call) outcome { return c.rename(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }, false}, true
 	case unix.SYS_BIND:
-		return spec{"bind", func(c *call) outcome { return c.bind(c.int(0), c.args[1], c.int(2)) }}, true
+		return spec{"bind", func(c *call) outcome { return c.bind(c.int(0), c.args[1], c.int(2)) }, false}, true
 	case unix.SYS_UMASK:
-		return spec{"umask", func(c *call) outcome { return c.change(true) }}, true
+		return spec{"umask", func(c *call) outcome { return c.change(true) }, true}, true
 	case unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
 		unix.SYS_SETFSUID, unix.SYS_SETFSGID, unix.SYS_SETGROUPS, unix.SYS_CAPSET:
-		return spec{"change of rights", func(c *call) outcome { return c.change(false) }}, true
+		return spec{"change of rights", func(c *call) outcome { return c.change(false) }, true}, true
 	}
 	s, ok := olderSpecs(number)
 	return s, ok

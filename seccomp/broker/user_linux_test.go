@@ -48,7 +48,8 @@ func TestAsOrdinaryUser(t *testing.T) {
 	copyProgram(t, binary)
 	cmd := exec.Command(binary, "-test.run", "^Test")
 	cmd.Dir = home
-	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), envFull + "=" + os.Getenv(envFull),
+		envSeed + "=" + os.Getenv(envSeed)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -33,7 +33,7 @@ func (p *program) doWatched() (ns.HandResult, syscall.Errno) {
 	if !p.c.waits() {
 		return ns.HandResult{}, unix.EINTR
 	}
-	p.c.s.pool.giveWay()
+	p.c.s.pool.handOn(p.c.w, true)
 	done, watched := make(chan struct{}), make(chan struct{})
 	var verdict atomic.Uint32
 	go func() {

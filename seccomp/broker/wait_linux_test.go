@@ -340,12 +340,21 @@ type watchedHand struct {
 	started chan<- struct{}
 }
 
-func (h *watchedHand) Do() (ns.HandResult, error) {
+func (h *watchedHand) tell() {
 	select {
 	case h.started <- struct{}{}:
 	default:
 	}
+}
+
+func (h *watchedHand) Do() (ns.HandResult, error) {
+	h.tell()
 	return h.Hand.Do()
+}
+
+func (h *watchedHand) Begin() error {
+	h.tell()
+	return h.Hand.Begin()
 }
 
 // A Server that nobody calls starts no hand (a true never pays for one).

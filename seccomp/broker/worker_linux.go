@@ -18,10 +18,16 @@ type worker struct {
 	server *Server
 	wake   chan struct{} // it has been chosen to receive, or there is nothing more to do
 	note   notify.Notification
+	role   bool          // it is the receiver, unless pool.holder has been taken from it
+	ready  bool          // a call can be received, as the receiver has just been told
 	path   [pathMax]byte // what is being read
 
-	mu     sync.Mutex
-	hand   Hand // nil until it is needed
+	mu   sync.Mutex
+	hand Hand // nil until it is needed
+
+	umask      uint32 // the hand's
+	umaskKnown bool
+
 	killed bool
 }
 
@@ -34,17 +40,27 @@ func (w *worker) run() {
 	defer p.wait.Done()
 	defer w.dropHand()
 	for {
-		if err := w.server.config.Listener.Receive(&w.note); err != nil {
+		if err := w.receive(); err != nil {
 			p.ended(w, err)
 			return
 		}
-		p.taken()
+		p.taken(w)
 		w.answer()
 		if !p.next(w) {
 			p.ended(w, nil)
 			return
 		}
 	}
+}
+
+// receive takes the next call.
+func (w *worker) receive() error {
+	l, ready := w.server.config.Listener, w.ready
+	w.ready = false
+	if ready {
+		return l.ReceiveNow(&w.note)
+	}
+	return l.Receive(&w.note)
 }
 
 // answer performs one call. Whatever happens on the way, the call is answered.
@@ -63,7 +79,7 @@ func (w *worker) answer() {
 // getHand gives the worker's hand, a new one if there is none.
 func (w *worker) getHand() (Hand, error) {
 	if w.hand == nil { // only this goroutine sets it
-		w.server.pool.giveWay()
+		w.server.pool.handOn(w, true)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +100,7 @@ func (w *worker) getHand() (Hand, error) {
 func (w *worker) dropHand() {
 	w.mu.Lock()
 	h := w.hand
-	w.hand = nil
+	w.hand, w.umaskKnown = nil, false
 	w.mu.Unlock()
 	if h != nil {
 		_ = h.Close() // it is gone either way
@@ -146,6 +162,9 @@ func (c *call) perform() outcome {
 		return failed(c.broken(errors.New("the caller is in no pid namespace that srt can see")))
 	}
 	c.s.changes.settled(c.tid)
+	if spec.change {
+		return spec.perform(c) // no path: pid 1, whose root nobody can read, makes such a call too
+	}
 	if errno := c.readRoot(); errno != 0 {
 		return failed(errno)
 	}

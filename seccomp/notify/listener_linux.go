@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -70,11 +71,20 @@ func (l *Listener) File() *os.File { return l.file }
 // It returns [ErrGone] when no process is left under the filter, and [ErrStopped] after Stop. Calls that end before they
 // are received are passed over.
 func (l *Listener) Receive(n *Notification) error {
+	return l.receive(n, false)
+}
+
+// ReceiveNow is Receive for when Ready has just said that a call can be received, which it does not ask again.
+func (l *Listener) ReceiveNow(n *Notification) error { return l.receive(n, true) }
+
+func (l *Listener) receive(n *Notification, ready bool) error {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
-	for {
-		if err := l.await(); err != nil {
-			return err
+	for ; ; ready = false {
+		if !ready {
+			if err := l.await(); err != nil {
+				return err
+			}
 		}
 		*n = Notification{} // the kernel insists
 		switch errno := l.ioctl(IoctlReceive, unsafe.Pointer(n)); errno {
@@ -85,6 +95,17 @@ func (l *Listener) Receive(n *Notification) error {
 			return fmt.Errorf("receive a system call from the filter: %w", errno)
 		}
 	}
+}
+
+// Ready waits until a call can be received, another descriptor is readable, Stop was called, or the time is over. It tells
+// whether a call can be received. It is for the goroutine that receives.
+func (l *Listener) Ready(other int, timeout time.Duration) bool {
+	l.receiving.Lock()
+	defer l.receiving.Unlock()
+	fds := [...]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}, {Fd: int32(other), Events: unix.POLLIN}, {Fd: int32(l.stop), Events: unix.POLLIN}}
+	_, err := unix.Poll(fds[:], int(timeout/time.Millisecond))
+	runtime.KeepAlive(l.file)
+	return err == nil && fds[2].Revents == 0 && fds[0].Revents&unix.POLLIN != 0
 }
 
 // await waits until a call can be received.
