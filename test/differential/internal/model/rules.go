@@ -299,8 +299,27 @@ func (r *rules) readThroughLink(loc string) bool {
 	return false
 }
 
+// byName reports whether one of the patterns matches a name of loc that leads through links.
 func (r *rules) byName(loc string, patterns []live) bool {
-	found := false
+	if !slices.ContainsFunc(patterns, func(l live) bool { return l.rest != "" }) {
+		return false
+	}
+	for _, name := range r.namesThrough(loc, chained) {
+		if slices.ContainsFunc(patterns, func(l live) bool { return l.rest != "" && l.text(name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// chained is through how many links in a row a name may lead.
+const chained = 4
+
+// namesThrough gives the names of a location that lead through links, up to so many.
+func (r *rules) namesThrough(loc string, most int) (names []string) {
+	if most == 0 {
+		return nil
+	}
 	r.root.each("/", func(at string, o *Object) {
 		if o.Kind != Link {
 			return
@@ -309,10 +328,9 @@ func (r *rules) byName(loc string, patterns []live) bool {
 		if to.loc == "" || to.loc == "/" || !covers(to.loc, loc) {
 			return
 		}
-		name := path.Join(at, "./"+loc[len(to.loc):])
-		for _, l := range patterns {
-			found = found || l.rest != "" && l.text(name)
+		if name := path.Join(at, "./"+loc[len(to.loc):]); name != loc {
+			names = append(append(names, name), r.namesThrough(name, most-1)...)
 		}
 	})
-	return found
+	return names
 }
