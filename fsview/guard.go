@@ -15,11 +15,12 @@ type Guard struct {
 	exact, folded           map[nameIn]string // why, of names that must not be created
 	exactNames, foldedNames map[string]struct{}
 	patterns                []guardPattern
-	absent                  map[string]denial // names that must not be opened, by location
-	absentFolded            []foldedAbsent    // those of them that stand for themselves in any letter case
-	leading                 []Absent          // those in directories that are yet to be made
-	allow                   []string          // what re-allows reading, locations
-	allowFiles              []string          // files that allowWrite re-opens
+	absent                  map[string]denial   // names that must not be opened, by location
+	absentFolded            []foldedAbsent      // those of them that stand for themselves in any letter case
+	leading                 []Absent            // those in directories that are yet to be made
+	unreadable              map[string]struct{} // last names of absent and absentFolded, the latter folded
+	allow                   []string            // what re-allows reading, locations
+	allowFiles              []string            // files that allowWrite re-opens
 	keep                    map[string]struct{}
 	zones                   zones
 	writes, reads, moves    bool
@@ -119,6 +120,10 @@ func (g *Guard) addAbsent(a Absent) {
 
 func (g *Guard) addUnreadable(a Absent) {
 	g.reads = true
+	if g.unreadable == nil {
+		g.unreadable = map[string]struct{}{}
+	}
+	g.unreadable[foldName(a.Path[strings.LastIndexByte(a.Path, '/')+1:])] = struct{}{}
 	if a.Path != join(a.Dir, a.Name) {
 		g.leading, g.moves = append(g.leading, a), true
 	}
@@ -159,6 +164,22 @@ func (g *Guard) Suspect(name string) bool {
 	}
 	for i := range g.patterns {
 		if p := &g.patterns[i]; p.Write && p.glob.MatchLast(name) {
+			return true
+		}
+	}
+	return g.mayBeUnreadable(name)
+}
+
+// mayBeUnreadable reports whether something of this name must not be opened in some directory.
+func (g *Guard) mayBeUnreadable(name string) bool {
+	if !g.reads {
+		return false
+	}
+	if _, there := g.unreadable[foldName(name)]; there {
+		return true
+	}
+	for i := range g.patterns {
+		if p := &g.patterns[i]; p.Read && p.glob.MatchLast(name) {
 			return true
 		}
 	}
@@ -210,8 +231,43 @@ func (g *Guard) Create(dir Identity, at func() (string, error), name string) (wh
 			return p.Why, true, nil
 		}
 	}
-	return "", false, nil
+	if !g.mayBeUnreadable(name) {
+		return "", false, nil
+	}
+	if location == "" {
+		if location, err = at(); err != nil {
+			return "", false, err
+		}
+	}
+	// What is made where nothing may be opened would be there when a program of the host writes to it: a link to another
+	// name, or an object that is open already.
+	why, denied = g.Open(join(location, name))
+	return why, denied, nil
 }
+
+// Redirect judges the making of a symbolic link at a location: what a path through it leads to is denied under the path's
+// own name, which no other question sees. It is refused where the link's very name leads on to what is denied.
+func (g *Guard) Redirect(location string) (why string, denied bool) {
+	if g == nil || !g.reads && !g.moves || g.zones.around(location) != zoneWritable {
+		return "", false
+	}
+	for i := range g.leading {
+		if a := &g.leading[i]; a.leads(location) {
+			return a.Why, true
+		}
+	}
+	elsewhere := join(above(location), noName)
+	for i := range g.patterns {
+		p := &g.patterns[i]
+		if !p.glob.Below(location).SubsetOf(p.glob.Below(elsewhere)) {
+			return p.Why, true
+		}
+	}
+	return "", false
+}
+
+// noName is matched by wildcards alone: no object has such a name.
+const noName = "\x00"
 
 // Open judges the opening, for reading or writing, of what lies at a location: the deepest rule decides, and an allow
 // wins at equal depth, but never over a hard deny (FS-22, FS-57).
@@ -313,7 +369,7 @@ func (g *Guard) Move(from, to string) (why string, denied bool) {
 		return "", false
 	}
 	for i := range g.leading {
-		if a := &g.leading[i]; a.leads(from) {
+		if a := &g.leading[i]; a.leads(from) || a.leads(to) {
 			return a.Why, true
 		}
 	}

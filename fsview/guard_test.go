@@ -64,7 +64,9 @@ func TestGuard_Create(t *testing.T) {
 		{"FS-55 pattern", other, "/p/a/b", "k.key", true, "denyWrite.1"},
 		{"FS-55 pattern, its own directory", projectID, "/p", "k.key", true, "denyWrite.1"},
 		{"FS-12 anchored", other, "/w", "k.key", true, ""},
-		{"read rules refuse no creation by themselves", other, "/home/u", ".aws", false, ""},
+		{"FS-10 what must not be opened is not made", other, "/home/u", ".aws", true, "denyRead.0"},
+		{"FS-10 nor what matches a read pattern", other, "/p/a", "k.pem", true, "denyRead.1"},
+		{"FS-22 unless it may be opened", other, "/p/keys", "open.pem", true, ""},
 		{"other names", projectID, "/p", "main.go", false, ""},
 	}
 	for _, tt := range tests {
@@ -163,6 +165,30 @@ func TestGuard_Move(t *testing.T) {
 		if denied != tt.denied || (why != "") != denied {
 			t.Errorf("FS-55 %s: Move(%q, %q) = %q, %v", tt.rule, tt.from, tt.to, why, denied)
 		}
+	}
+}
+
+// FS-10, FS-55: a link at a name on the way to what is denied would show that under the name it leads to.
+func TestGuard_Redirect(t *testing.T) {
+	plan := &Plan{WriteRoots: []string{"/p"},
+		Absent: []Absent{{Path: "/p/s/deep/token", Dir: "/p", ID: projectID, Name: "s", Read: true, Why: "absent"}},
+		Patterns: []Pattern{{Text: "/p/.husky/*", Write: true, Why: "husky"}, {Text: "/p/**/.github/workflows/*.yml", Write: true, Why: "github"},
+			{Text: "/p/**/*.key", Read: true, Why: "key"}}}
+	plan.Steps = []Step{{Kind: Writable, Path: "/p", Dir: true}}
+	g := NewGuard(plan)
+	for at, want := range map[string]string{
+		"/p/.husky": "husky", "/p/a/.husky": "", "/p/.github": "github", "/p/a/b/.github": "github", "/p/x/.github/workflows": "github",
+		"/p/workflows": "", "/p/node_modules/.bin/tsc": "", "/p/s": "absent", "/p/s/deep": "absent", "/p/s/other": "", "/p/t": "", "/q/.github": "",
+	} {
+		if why, denied := g.Redirect(at); why != want || denied != (want != "") {
+			t.Errorf("Redirect(%q) = %q, %v; want %q", at, why, denied, want)
+		}
+	}
+	if why, denied := g.Move("/p/t", "/p/s"); !denied || why != "absent" {
+		t.Errorf("a directory may take the place of one on the way: %q, %v", why, denied)
+	}
+	if _, denied := (*Guard)(nil).Redirect("/p/x"); denied {
+		t.Error("a nil guard refuses")
 	}
 }
 

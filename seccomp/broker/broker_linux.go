@@ -21,6 +21,7 @@ type Judge interface {
 	Moves() bool
 	Move(from, to string) (why string, denied bool)
 	Leave(path string) (why string, denied bool)
+	Redirect(location string) (why string, denied bool)
 }
 
 // Hand performs system calls within the sandbox. *ns.Hand is one.

@@ -77,6 +77,7 @@ type testJudge struct {
 	create       func(location string) bool
 	open         func(location string) bool
 	move         func(from, to string) bool
+	redirect     func(location string) bool
 }
 
 func (j *testJudge) Reads() bool              { return j.reads }
@@ -100,6 +101,10 @@ func (j *testJudge) Move(from, to string) (string, bool) {
 }
 
 func (j *testJudge) Leave(path string) (string, bool) { return j.Open(path) }
+
+func (j *testJudge) Redirect(location string) (string, bool) {
+	return "test.redirect", j.redirect != nil && j.redirect(location)
+}
 
 func anything(string) bool { return true }
 

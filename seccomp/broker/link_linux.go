@@ -23,7 +23,7 @@ func (c *call) link(fromDir int32, from uint64, toDir int32, to uint64, flags ui
 		c.s.moving.Lock() // what is linked must not be moved to where it may not leave from
 		defer c.s.moving.Unlock()
 	}
-	if t.toErrno == 0 && t.from != "" && flags&unix.AT_SYMLINK_FOLLOW == 0 && !c.rooted() && !reads && !c.suspectPath(t.to) {
+	if t.toErrno == 0 && t.from != "" && flags&unix.AT_SYMLINK_FOLLOW == 0 && !c.rooted() && !c.judgesLinks() && !c.suspectPath(t.to) {
 		if out, slow := c.linkFast(t); !slow {
 			return out
 		}
@@ -81,6 +81,13 @@ func (c *call) linkSlow(t twoPaths) outcome {
 		return failed(errno)
 	case denied:
 		return c.refuse(unix.EROFS, c.named(target), why)
+	}
+	if i, errno := c.look(old.object); errno != 0 {
+		return failed(errno)
+	} else if i.kind() == unix.S_IFLNK {
+		if out, denied := c.judgeRedirect(target); denied {
+			return out
+		}
 	}
 	if c.s.config.Judge.Reads() {
 		where, errno := c.whereObject(old)

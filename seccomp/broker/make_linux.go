@@ -12,8 +12,8 @@ type maker struct {
 	add func(p *program, parent, last ns.Arg)
 	// umask says that the mode of what is made depends on the caller's umask.
 	umask bool
-	// dir says that a directory is made.
-	dir bool
+	// dir says that a directory is made, link that a symbolic link is.
+	dir, link bool
 }
 
 // make performs a call that makes a name at a path.
@@ -30,7 +30,7 @@ func (c *call) make(dirfd int32, path string, m maker) outcome {
 		c.s.moving.RLock()
 		defer c.s.moving.RUnlock()
 	}
-	if dir, last := splitPath(path); last != "" && !c.rooted() && !c.suspect(last) {
+	if dir, last := splitPath(path); last != "" && !c.rooted() && !c.suspect(last) && !(m.link && c.judgesLinks()) {
 		p, errno := c.program(m.umask)
 		if errno != 0 {
 			return failed(errno)
@@ -67,6 +67,11 @@ func (c *call) makeAt(at place, m maker) outcome {
 	case denied:
 		return c.refuse(unix.EROFS, c.named(at), why)
 	}
+	if m.link && at.object < 0 && at.errno == unix.ENOENT {
+		if out, denied := c.judgeRedirect(at); denied {
+			return out
+		}
+	}
 	p, errno := c.program(m.umask)
 	if errno != 0 {
 		return failed(errno)
@@ -78,6 +83,27 @@ func (c *call) makeAt(at place, m maker) outcome {
 		return failed(errno)
 	}
 	return c.made(&r)
+}
+
+// judgesLinks tells whether the judge has to know of every symbolic link that is made.
+func (c *call) judgesLinks() bool {
+	judge := c.s.config.Judge
+	return judge.Moves() || judge.Reads()
+}
+
+// judgeRedirect judges that a symbolic link comes to be at a place.
+func (c *call) judgeRedirect(at place) (out outcome, denied bool) {
+	if !c.judgesLinks() {
+		return out, false
+	}
+	location, errno := c.location(at)
+	if errno != 0 {
+		return failed(errno), true
+	}
+	if why, denied := c.s.config.Judge.Redirect(location); denied {
+		return c.refuse(unix.EROFS, location, why), true
+	}
+	return out, false
 }
 
 // suspect tells whether a last component may be refused somewhere.
@@ -135,7 +161,7 @@ func (c *call) symlink(target uint64, dirfd int32, at uint64) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
-	return c.make(dirfd, path, maker{add: func(p *program, parent, last ns.Arg) {
+	return c.make(dirfd, path, maker{link: true, add: func(p *program, parent, last ns.Arg) {
 		p.Call("make the link", path, unix.SYS_SYMLINKAT, p.Str(text), parent, last)
 	}})
 }

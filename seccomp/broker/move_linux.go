@@ -222,6 +222,11 @@ func (c *call) judgeMove(from, to place) (out outcome, denied bool) {
 			return c.refuse(c.moveErrno(from), after, why), true
 		}
 	}
+	if i.kind() == unix.S_IFLNK {
+		if out, denied := c.judgeRedirect(to); denied {
+			return out, true
+		}
+	}
 	if judge.Reads() {
 		if why, denied := judge.Leave(before); denied {
 			return c.refuse(unix.EACCES, before, why), true
