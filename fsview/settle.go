@@ -4,6 +4,9 @@ import (
 	"errors"
 	"path"
 	"syscall"
+
+	"github.com/srt-sandbox/srt/fsview/internal/glob"
+	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // spreadRoot replaces a read deny of `/` by one of everything in it but /proc, /dev and /sys, since the root itself
@@ -57,7 +60,7 @@ func (b *builder) settleLinks() error {
 			continue
 		}
 		if t := n.source; !around.hard && t.exists && !t.special && sameDeny(b.root.nearestDeny(t.path), around.by) {
-			if at := b.root.find(t.path); at == nil || !at.readDenied() {
+			if at := b.root.find(t.path); (at == nil || !at.readDenied()) && !b.readDeniedLater(t.path) {
 				continue
 			}
 		}
@@ -66,6 +69,23 @@ func (b *builder) settleLinks() error {
 		n.allow, n.source, n.unshown = nil, nil, true
 	}
 	return nil
+}
+
+// readDeniedLater reports whether something that must not be read may come to be at a location or beneath it. Under a link's
+// name nobody would know it.
+func (b *builder) readDeniedLater(location string) bool {
+	for i := range b.pending {
+		if d := &b.pending[i]; d.read && policy.Covers(location, d.loc.path) {
+			return true
+		}
+	}
+	for i := range b.plan.Patterns {
+		p := &b.plan.Patterns[i]
+		if compiled := glob.Compile(p.Text); p.Read && (compiled.Match(location) || !compiled.Below(location).Empty()) {
+			return true
+		}
+	}
+	return false
 }
 
 // nearestDeny is where the deepest read deny that covers a location stands, lifted or not; nil without one.

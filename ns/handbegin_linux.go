@@ -1,6 +1,7 @@
 package ns
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -36,17 +37,18 @@ const lookAgain = time.Millisecond
 // before the next Program.
 func (h *Hand) End() (HandResult, error) {
 	defer h.busy.Unlock()
-	for !h.Answered() {
-		fds := [...]unix.PollFd{{Fd: int32(h.ctl), Events: unix.POLLIN}}
-		n, err := -1, error(nil)
-		if atomic.LoadUint32(&h.state.runs[h.turn].word) == silent {
-			n, err = unix.Poll(fds[:], int(lookAgain/time.Millisecond))
+	for {
+		switch atomic.LoadUint32(&h.state.runs[h.turn].word) {
+		case answered:
+			r := h.result
+			h.result = HandResult{}
+			return r, nil
+		case told:
+			return h.finish()
 		}
-		if n != 0 && err != unix.EINTR { //nolint:errorlint // of a system call
+		fds := [...]unix.PollFd{{Fd: int32(h.ctl), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds[:], int(lookAgain/time.Millisecond)); n != 0 && !errors.Is(err, unix.EINTR) {
 			return h.finish()
 		}
 	}
-	r := h.result
-	h.result = HandResult{}
-	return r, nil
 }

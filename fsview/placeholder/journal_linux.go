@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// journalLimit is how long a journal may be, in bytes: a hundred thousand lines.
+const journalLimit = 16 << 20
+
 // read reads the journal under the lock. None is an empty one.
 func (s *store) read() (*contents, error) {
 	fd, err := open(int(s.dir.Fd()), journalName, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
@@ -23,9 +26,12 @@ func (s *store) read() (*contents, error) {
 	}
 	f := os.NewFile(uintptr(fd), journalName)
 	defer f.Close()
-	data, err := io.ReadAll(f)
+	data, err := io.ReadAll(io.LimitReader(f, journalLimit+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(data) > journalLimit {
+		return nil, unix.EFBIG // no session makes so many placeholders: it is not srt's
 	}
 	c := parse(data)
 	s.size, s.torn = int64(len(data)), c.torn

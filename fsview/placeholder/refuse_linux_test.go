@@ -78,3 +78,22 @@ func TestFS54_StateIsClosedWhenFoundOpen(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// FS-54: a file that is far too long for a journal is not read into memory.
+func TestFS54_JournalThatIsTooLong(t *testing.T) {
+	state := t.TempDir()
+	if err := unix.Chmod(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(state+"/"+journalName, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(journalLimit + 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(state); !errors.Is(err, unix.EFBIG) {
+		t.Errorf("want EFBIG, got %v", err)
+	}
+}

@@ -164,8 +164,11 @@ func judgeRename(w *World, op Op, v *verdict, act bool) {
 	w.stays(from, v)
 	w.stays(to, v)
 	w.apart(from.in, to.in, v)
-	if from.exists && to.exists && from.obj == to.obj {
+	if from.exists && to.exists && (from.obj == to.obj || w.sameOnHost(from, to)) {
 		v.skip = true // nothing is done, whatever the rules say
+	}
+	if must, _ := w.rules.cannotAppear(to.loc); must && to.exists && w.pins[to.loc] && w.parts[to.loc] == nil {
+		v.no(refused) // a link that is held, at a name that must not be made: FS-42 says only that it stays
 	}
 	if from.exists && covers(from.loc, to.loc) && from.loc != to.loc {
 		v.no("EINVAL")
@@ -190,6 +193,12 @@ func judgeRename(w *World, op Op, v *verdict, act bool) {
 		delete(from.dir.Kids, from.name())
 		to.dir.Kids[to.name()] = from.obj
 	}
+}
+
+// sameOnHost reports whether two names are hard links of one file, which a rename finds beneath what is mounted there.
+func (w *World) sameOnHost(a, b spot) bool {
+	o := w.host.at(a.loc)
+	return o != nil && o == w.host.at(b.loc)
 }
 
 // onto adds the errors that a rename has from what stands at its end.

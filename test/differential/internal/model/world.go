@@ -135,6 +135,11 @@ func (w *World) showLinks() {
 		for _, d := range all {
 			bare = bare && !covers(to.loc, d)
 		}
+		for _, late := range r.late {
+			if bare && late.rest != "" && (covers(late.dir, to.loc) || covers(to.loc, late.dir)) {
+				panic("model: whether a pattern that may match later denies something in the target is not said (FS-22)")
+			}
+		}
 		if bare {
 			w.put(l, to.obj, readOnly, around)
 		}
