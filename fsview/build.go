@@ -1,6 +1,10 @@
 package fsview
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/srt-sandbox/srt/fsview/internal/glob"
+)
 
 // defaultSearchDepth is mandatoryDenySearchDepth when none is given (FS-1).
 const defaultSearchDepth = 3
@@ -16,11 +20,13 @@ type builder struct {
 	plan   *Plan
 	mounts *mountTable // nil when no object shows twice
 
-	roots    []*node      // every granted write root
-	links    []*node      // re-allowed symbolic links
-	grants   []grant      // allow entries, to be told about when they grant nothing
-	pending  []absentDeny // denies of what is not there
-	rootDeny *rule        // a read deny of `/` that is in force
+	roots   []*node      // every granted write root
+	links   []*node      // re-allowed symbolic links
+	grants  []grant      // allow entries, to be told about when they grant nothing
+	pending []absentDeny // denies of what is not there
+	// unreadable are the patterns of read denies, those included that nothing can match as long as all around is hidden.
+	unreadable []*glob.Pattern
+	rootDeny   *rule // a read deny of `/` that is in force
 
 	scratch   map[string]bool // search starts in which only names that exist are protected
 	creatable map[string]bool // answers of canCreate

@@ -81,6 +81,7 @@ func (x *expansion) settle() {
 		p := Pattern{Text: l.text, Why: l.query.rule.why()}
 		compiled := glob.Compile(l.text)
 		if l.query.list.read() {
+			b.unreadable = append(b.unreadable, compiled)
 			p.Read, p.Hard = !b.hiddenWhole(compiled.Literal()), l.query.list == listCredential
 		} else {
 			p.Write = b.rootMeets(compiled)

@@ -5,7 +5,6 @@ import (
 	"path"
 	"syscall"
 
-	"github.com/srt-sandbox/srt/fsview/internal/glob"
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
@@ -79,9 +78,8 @@ func (b *builder) readDeniedLater(location string) bool {
 			return true
 		}
 	}
-	for i := range b.plan.Patterns {
-		p := &b.plan.Patterns[i]
-		if compiled := glob.Compile(p.Text); p.Read && (compiled.Match(location) || !compiled.Below(location).Empty()) {
+	for _, p := range b.unreadable {
+		if p.Match(location) || !p.Below(location).Empty() {
 			return true
 		}
 	}
