@@ -133,3 +133,22 @@ func TestHandBegin_Killed(t *testing.T) {
 		t.Errorf("the next Begin: %v", err)
 	}
 }
+
+// TestHandBegin_AnsweringAtAnyTime has programs answer before, while and after End looks.
+func TestHandBegin_AnsweringAtAnyTime(t *testing.T) {
+	b := newBox(t, true)
+	h := b.hand(t)
+	for i := range 3000 {
+		p := h.Program()
+		for range i % 60 {
+			p.Call("getpid", "", syscall.SYS_GETPID)
+		}
+		p.Answering()
+		if err := h.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := h.End(); err != nil || res.Failed >= 0 {
+			t.Fatal(i, res.Err(), err)
+		}
+	}
+}
