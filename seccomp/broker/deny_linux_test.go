@@ -30,11 +30,7 @@ func init() {
 func denyProbe() map[string]string {
 	result := map[string]string{}
 	note := func(what string, err error) {
-		if errno, ok := err.(unix.Errno); ok {
-			result[what] = unix.ErrnoName(errno)
-			return
-		}
-		result[what] = fmt.Sprint(err)
+		result[what] = errnoOf(err)
 	}
 	for _, path := range []string{"denied", "./denied", "sub/../denied", "sub/denied", "tosub/denied", "todenied", "/proc/self/cwd/denied", "DENIED/../denied"} {
 		open := func(what string, flags int) {
@@ -278,9 +274,9 @@ func flipProbe(folder string) map[string]int {
 					unix.Close(fd)
 					return 0
 				}
-				return err.(syscall.Errno)
+				return asErrno(err)
 			},
-			"into directory": func() syscall.Errno { e, _ := unix.Mkdir("dir/inner", 0o700).(syscall.Errno); return e },
+			"into directory": func() syscall.Errno { return asErrno(unix.Mkdir("dir/inner", 0o700)) },
 		} {
 			if e := f(); e != 0 {
 				counts[name+" "+unix.ErrnoName(e)]++

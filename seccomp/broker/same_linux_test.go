@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -53,8 +54,15 @@ func sameProbe() (results []string) {
 	return results
 }
 
+// asErrno is the error number of a system call's error, 0 for none.
+func asErrno(err error) unix.Errno {
+	errno, _ := errors.AsType[unix.Errno](err)
+	return errno
+}
+
+// errnoOf is its name, and what the error says where it has none.
 func errnoOf(err error) string {
-	if errno, ok := err.(unix.Errno); ok { //nolint:errorlint // of a system call
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return unix.ErrnoName(errno)
 	}
 	return fmt.Sprint(err)

@@ -30,11 +30,11 @@ func probeTable(folder string) any {
 	result := outcomes{}
 	for _, s := range situations() {
 		r := &recorder{dir: filepath.Join(folder, s.name)}
-		if err := os.Chdir(r.dir); errors.Is(err, os.ErrNotExist) {
+		err := os.Chdir(r.dir)
+		if errors.Is(err, os.ErrNotExist) {
 			continue // it is not among those of this run
-		} else {
-			r.check(err)
 		}
+		r.check(err)
 		unix.Umask(0o022)
 		s.run(r)
 		unix.Umask(0o022)
@@ -59,7 +59,7 @@ func (r *recorder) check(err error) {
 // err writes down how a call ended.
 func (r *recorder) err(what string, err error) {
 	text := "ok"
-	if errno, ok := err.(unix.Errno); ok {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		text = unix.ErrnoName(errno)
 		if text == "" {
 			text = fmt.Sprintf("errno %d", int(errno))

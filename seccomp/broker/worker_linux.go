@@ -183,7 +183,7 @@ func (c *call) respond(o outcome) {
 		err = c.s.config.Listener.Respond(c.id, o.value, o.errno)
 	}
 	if err != nil && !errors.Is(err, notify.ErrCallEnded) {
-		c.broken(err)
+		_ = c.broken(err) // which reports it; there is no other answer to give
 	}
 }
 
