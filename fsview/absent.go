@@ -128,7 +128,7 @@ func (b *builder) addAbsent(d *absentDeny, seen map[absentKey]int) error {
 		i = len(b.plan.Absent)
 		seen[key] = i
 		b.plan.Absent = append(b.plan.Absent, Absent{Path: d.loc.path, Dir: dir, ID: info.ID, Name: name, Fold: d.fold,
-			Directory: d.rule.mandatory && isFold(path.Base(d.loc.path), directoryNames[:]...), Why: d.rule.why()})
+			Mandatory: d.rule.mandatory, Directory: d.rule.mandatory && isFold(path.Base(d.loc.path), directoryNames[:]...), Why: d.rule.why()})
 	}
 	a := &b.plan.Absent[i]
 	a.Write = a.Write || !d.read

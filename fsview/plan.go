@@ -80,6 +80,8 @@ type Absent struct {
 	ID   Identity
 	Name string // the first missing name: whoever makes it could go on to make Path
 	Fold bool   // Name stands for itself in any letter case (FS-38)
+	// Mandatory says that the rule is of the list of protected names (FS-35).
+	Mandatory bool
 	// Directory says that Path is the name of a directory, where the list that it is on tells (FS-35, FS-54).
 	Directory bool
 	// Write says that Name must not be created in Dir by any call (FS-30).

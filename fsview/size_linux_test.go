@@ -31,7 +31,7 @@ func many(tb testing.TB, dir string, n int, exist bool) (list []policy.PathRule)
 	return list
 }
 
-// sizes are the plans that design section 7 and FS-65 bound.
+// sizes are the plans that must start (FS-65).
 var sizes = []struct {
 	name  string
 	n     int
@@ -56,7 +56,7 @@ func sizedInput(tb testing.TB, n int, exist bool, put func(*fsview.Input, []poli
 	return in
 }
 
-// BenchmarkSizes_FS65 starts a shell under plans of the sizes that must start (FS-65, design section 7).
+// BenchmarkSizes_FS65 starts a shell under plans of the sizes that must start (FS-65).
 func BenchmarkSizes_FS65(b *testing.B) {
 	for _, s := range sizes {
 		b.Run(strings.ReplaceAll(fmt.Sprint(s.n, " ", s.name), " ", "_"), func(b *testing.B) {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/srt-sandbox/srt/bpf"
 	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/fsview/placeholder"
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/runtime/violation"
 	"github.com/srt-sandbox/srt/seccomp"
@@ -44,7 +46,7 @@ func (l *launch) holdNames(in fsview.Input, plan *fsview.Plan) (*fsview.Plan, er
 func (l *launch) chooseMechanism(plan *fsview.Plan) {
 	l.mechanism, l.guard, l.hooked = nil, nil, nil
 	guard := fsview.NewGuard(plan)
-	need := bpf.Need{Names: guard.Names(), Patterns: guard.Moves(), Reads: guard.Reads()}
+	need := bpf.Need{Names: guard.Names(), Patterns: guard.Moves() || foldsOtherNames(plan), Reads: guard.Reads()}
 	which, why := bpf.Choose(need, l.askHooks(need))
 	switch which {
 	case bpf.None:
@@ -60,6 +62,12 @@ func (l *launch) chooseMechanism(plan *fsview.Plan) {
 	}
 	l.mechanism = &PlannedMechanism{Name: byBroker, Why: why}
 	l.guard = guard
+}
+
+// foldsOtherNames reports whether a rule counts in any spelling that its directory takes for the same name. Hooks know
+// the letter case of the protected names alone.
+func foldsOtherNames(plan *fsview.Plan) bool {
+	return slices.ContainsFunc(plan.Absent, func(a fsview.Absent) bool { return a.Fold && !a.Mandatory })
 }
 
 // askHooks tells why no hooks can hold the rules, if only hooks are in question. A dry launch loads none.
@@ -157,7 +165,14 @@ func (l *launch) handedOver() {
 
 // giveBack ends what holds names for this launch. It is called when its sandbox has ended, or never came to be.
 func (l *launch) giveBack() {
-	for _, err := range []error{l.held.release(), l.hooked.release()} {
+	errs := []error{l.held.release(), l.hooked.release()}
+	if l.neighbours {
+		// One of those who were there at the start may have been killed, and not have been all gone.
+		for _, state := range l.private() {
+			errs = append(errs, placeholder.Sweep(state))
+		}
+	}
+	for _, err := range errs {
 		if err != nil {
 			l.cmd.sandbox.opts.warn(err.Error())
 		}

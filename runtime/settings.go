@@ -28,7 +28,7 @@ var unsupported = []struct {
 	{"credentials.envVars", masksVariables, "variables with mode \"mask\" would be seen by the command"},
 }
 
-// masksVariables reports whether a variable is to be masked. Masked files are hidden until they can be (design section 5).
+// masksVariables reports whether a variable is to be masked. Masked files are hidden until they can be.
 func masksVariables(c *config.Config) bool {
 	return c.Credentials != nil && slices.ContainsFunc(c.Credentials.EnvVars,
 		func(v config.EnvCredential) bool { return v.Mode == config.ModeMask })
