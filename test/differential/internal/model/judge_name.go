@@ -148,7 +148,7 @@ func judgeLink(w *World, op Op, v *verdict, act bool) {
 	w.changes(to, v)
 	w.apart(from.on, to.in, v)
 	if !to.exists && to.dir != nil {
-		w.appears(to, v)
+		w.appears(to, from.obj, v)
 	}
 	w.leaves(from, to, v)
 	if act {
@@ -180,7 +180,7 @@ func judgeRename(w *World, op Op, v *verdict, act bool) {
 		v.open = true
 	}
 	if !to.exists && to.dir != nil {
-		w.appears(to, v)
+		w.appears(to, from.obj, v)
 	}
 	w.leaves(from, to, v)
 	w.moves(from, to, v)
@@ -230,7 +230,7 @@ func (w *World) exchange(from, to spot, v *verdict, act bool) {
 	// A name that a pattern denies may be taken by another object only if that is no new name there.
 	for _, s := range []spot{from, to} {
 		if s.exists && s.in != nil && s.in.zone == writable {
-			if must, maybe := w.rules.cannotAppear(s.loc); must || maybe {
+			if must, maybe := w.rules.cannotAppear(s.loc); must || maybe || w.rules.hiddenLate(s.loc, s.isDir()) || w.rules.leadsOn(s.loc) {
 				v.maybe(refused)
 			}
 		}

@@ -156,7 +156,7 @@ func (w *World) makeAt(s spot, o *Object, v *verdict, act bool) {
 	}
 	w.changes(s, v)
 	if !s.exists {
-		w.appears(s, v)
+		w.appears(s, o, v)
 	}
 	if act {
 		s.dir.Kids[s.name()] = o
@@ -170,10 +170,16 @@ func (w *World) changes(s spot, v *verdict) {
 	}
 }
 
-// appears adds what speaks against a name coming to be at a spot.
-func (w *World) appears(s spot, v *verdict) {
+// appears adds what speaks against an object coming to be at a spot. That a name which must not be read cannot be read once
+// it is there, is said (FS-10, FS-55); whether it can be made is not. Nor is it whether a link can, whose name leads on to
+// what is denied: a path through it ends at another location.
+func (w *World) appears(s spot, o *Object, v *verdict) {
 	if s.in.zone != writable {
 		return
+	}
+	if w.rules.hiddenLate(s.loc, o != nil && o.Kind == Dir) || w.rules.readThroughLink(s.loc) ||
+		o != nil && o.Kind == Link && w.rules.leadsOn(s.loc) {
+		v.maybe(refused)
 	}
 	must, maybe := w.rules.cannotAppear(s.loc)
 	if must {

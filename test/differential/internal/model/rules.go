@@ -286,6 +286,22 @@ func (r *rules) cannotAppear(loc string) (must, maybe bool) {
 	return must, r.mandatoryLater(loc) || r.throughLink(loc)
 }
 
+// leadsOn reports whether what a pattern or absent name denies can lie beneath a name that is loc.
+func (r *rules) leadsOn(loc string) bool {
+	for _, l := range slices.Concat(r.late, r.writePatterns) {
+		if covers(loc, l.dir) {
+			return true
+		}
+		names := strings.Split(l.rest, "/")
+		for i := 1; i < len(names) && covers(l.dir, loc); i++ {
+			if (live{dir: l.dir, rest: strings.Join(names[:i], "/")}).text(loc) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // throughLink says that a name through a link could match a write pattern, while the location does not.
 func (r *rules) throughLink(loc string) bool { return r.byName(loc, r.writePatterns) }
 
