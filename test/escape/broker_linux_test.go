@@ -1,6 +1,7 @@
 package escape
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -292,8 +293,13 @@ func TestEscape_056_StateOfSrt(t *testing.T) {
 				w.settings.AllowWrite = []string{".", w.home}
 				before := w.snapshot(state)
 				w.sh(`s=$XDG_STATE_HOME/srt; cat $s/journal $s/lock; mkdir -p $s; echo forged > $s/journal; echo forged > $s/lock; mv $s $s.old; ln -s $WORLD/out $s; mkfifo $s
-mv $XDG_STATE_HOME $XDG_STATE_HOME.old; mkdir -p $s; chmod 0700 $s; echo forged > $s/journal; true`)
-				if diff := difference(before, w.snapshot(state)); diff != "" {
+mkdir -p $HOME/x/srt; echo forged > $HOME/x/srt/journal; mv $XDG_STATE_HOME $XDG_STATE_HOME.old; mv -T $HOME/x $XDG_STATE_HOME; mkdir -p $s; chmod 0700 $s; echo forged > $s/journal; true`)
+				if !there { // the directory around it is the command's to replace, as long as none of srt's is in it
+					_, err := os.Lstat(w.dir + "/" + state + "/srt")
+					if !errors.Is(err, os.ErrNotExist) {
+						t.Errorf("ESCAPE: the command made what srt keeps its state in (%v)", err)
+					}
+				} else if diff := difference(before, w.snapshot(state)); diff != "" {
 					t.Errorf("ESCAPE: the command changed what srt keeps:\n%s", diff)
 				}
 				if o := w.sh("touch d/fine; echo pwned > d/later"); o.err == "" || w.read("work/d/fine") != "" {
