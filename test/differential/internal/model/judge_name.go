@@ -167,8 +167,13 @@ func judgeRename(w *World, op Op, v *verdict, act bool) {
 	if from.exists && to.exists && (from.obj == to.obj || w.sameOnHost(from, to)) {
 		v.skip = true // nothing is done, whatever the rules say
 	}
-	if must, _ := w.rules.cannotAppear(to.loc); must && to.exists && w.pins[to.loc] && w.parts[to.loc] == nil {
-		v.no(refused) // a link that is held, at a name that must not be made: FS-42 says only that it stays
+	if to.exists && to.in != nil && to.in.zone == writable && w.parts[to.loc] == nil {
+		if must, _ := w.rules.cannotAppear(to.loc); must && w.pins[to.loc] {
+			v.no(refused) // a link that is held, at a name that must not be made: FS-42 says only that it stays
+		}
+		if w.rules.hiddenLate(to.loc, from.isDir()) {
+			v.maybe(refused) // what takes the place of a dangling link cannot be read (FS-10, FS-55)
+		}
 	}
 	if from.exists && covers(from.loc, to.loc) && from.loc != to.loc {
 		v.no("EINVAL")
