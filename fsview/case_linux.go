@@ -1,6 +1,10 @@
 package fsview
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // casefoldFlag is FS_CASEFOLD_FL, which a directory's flags have if it ignores letter case (linux/fs.h).
 const casefoldFlag = 0x40000000
@@ -43,7 +47,7 @@ func (hostTree) IgnoresCase(path string) bool {
 	if err := ignoringEINTR(func() error { return unix.Statfs(path, &st) }); err != nil {
 		return true
 	}
-	switch caseOf(int64(st.Type)) {
+	switch caseOf(st.Type) {
 	case caseCounts:
 		return false
 	case caseIgnored:
@@ -59,11 +63,13 @@ func (hostTree) IgnoresCase(path string) bool {
 	}
 	defer unix.Close(fd)
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
-	switch err {
-	case nil:
+	if err == nil {
 		return flags&casefoldFlag != 0
-	case unix.ENOTTY, unix.EOPNOTSUPP, unix.EINVAL, unix.ENOSYS:
-		return false // a kernel or file system without such flags
+	}
+	for _, lacking := range []error{unix.ENOTTY, unix.EOPNOTSUPP, unix.EINVAL, unix.ENOSYS} {
+		if errors.Is(err, lacking) {
+			return false // a kernel or file system without such flags
+		}
 	}
 	return true
 }

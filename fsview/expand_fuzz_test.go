@@ -35,22 +35,22 @@ func (e *plainExpansion) visit(name, at string, depth int) {
 			continue
 		}
 		e.visits++
-		child, real, ok := join(name, path.Base(p)), p, true
+		child, target, ok := join(name, path.Base(p)), p, true
 		if o.kind == 'l' {
 			if e.list == listAllowWrite {
 				continue
 			}
-			real, _, ok = e.tree.real(p)
+			target, _, ok = e.tree.real(p)
 		}
 		if e.text.Match(child) && (ok || !e.list.deny()) {
 			e.names = append(e.names, child)
 		}
 		isLink := o.kind == 'l'
-		if !ok || e.tree.objects[real].kind != 'd' || isLink && (!e.list.deny() || policy.Covers(real, at) || policy.Covers(real, e.start)) {
+		if !ok || e.tree.objects[target].kind != 'd' || isLink && (!e.list.deny() || policy.Covers(target, at) || policy.Covers(target, e.start)) {
 			continue
 		}
 		if !e.text.Below(child).Empty() {
-			e.visit(child, real, depth-1)
+			e.visit(child, target, depth-1)
 		}
 	}
 }

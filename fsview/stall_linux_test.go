@@ -39,7 +39,7 @@ func mountStalled(dir string) (end func() error, err error) {
 	request := make([]byte, fuseBufferSize)
 	n, err := unix.Read(fd, request)
 	if err != nil || n < fuseInHeader+8 || binary.NativeEndian.Uint32(request[4:]) != fuseInit {
-		return nil, fmt.Errorf("the first request is not FUSE_INIT: %d bytes, %v", n, err)
+		return nil, fmt.Errorf("the first request is not FUSE_INIT: %d bytes, %w", n, err)
 	}
 	answer := make([]byte, fuseOutHeader+fuseInitOut)
 	binary.NativeEndian.PutUint32(answer, uint32(len(answer)))
