@@ -52,6 +52,7 @@ type child struct {
 	sigmask uint64
 	siginfo [128]byte
 	poll    [2]pollFD
+	bare    uintptr // the program has left no capability
 	capHead capHeader
 	capData [2]capData
 	noFile  rlimit.Limit

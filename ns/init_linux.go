@@ -46,8 +46,10 @@ func becomeInit(c *child) (step, errno uintptr) {
 	if c.session == SessionShared {
 		c.target = c.main
 	}
-	if _, errno = sys(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&c.capHead)), uintptr(unsafe.Pointer(&c.capData)), 0, 0, 0, 0); errno != 0 {
-		return fixedCapset, errno
+	if c.bare == 0 { // else there is nothing to give up, and where a filter puts the call to srt it would cost a round trip
+		if _, errno = sys(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&c.capHead)), uintptr(unsafe.Pointer(&c.capData)), 0, 0, 0, 0); errno != 0 {
+			return fixedCapset, errno
+		}
 	}
 	for i := range uintptr(3) {
 		sys(syscall.SYS_CLOSE, i, 0, 0, 0, 0, 0)

@@ -24,6 +24,7 @@ type Program struct {
 	labels []label
 	child  *child // in mem; Prepare's alone until Start
 	err    error
+	bare   bool // it leaves no capability to the process (KeepCapabilities)
 
 	// Of the programs of a Hand, one after another in the same memory (handprogram_linux.go).
 	start  int          // where their allocations begin

@@ -38,6 +38,7 @@ func (p *Program) KeepCapabilities(keep Capabilities) {
 		p.Tolerate(unix.EINVAL) // the kernel knows no capability of that number
 	}
 	p.capset("set the capabilities (capset)", keep, keep)
+	p.bare = keep == 0
 }
 
 // capset appends capset(2): the permitted and the effective set; the inheritable one becomes empty.

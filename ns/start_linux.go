@@ -133,6 +133,10 @@ func (ch *child) become(cmd *Command, p *Program) error {
 	ch.shArgv = vector(p, append([]string{"sh", ""}, cmd.Args[1:]...))
 	ch.sh = p.Str("/bin/sh").value
 	ch.script, _ = p.seal()
+	ch.bare = 0
+	if p.bare {
+		ch.bare = 1
+	}
 	return p.err
 }
 
