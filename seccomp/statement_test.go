@@ -71,7 +71,7 @@ var askedAlways = map[string]numbers{
 	// What changes the rights or the umask of a thread, which the broker remembers.
 	"umask": {95, 166}, "setuid": {105, 146}, "setgid": {106, 144}, "setreuid": {113, 145}, "setregid": {114, 143},
 	"setresuid": {117, 147}, "setresgid": {119, 149}, "setfsuid": {122, 151}, "setfsgid": {123, 152},
-	"setgroups": {116, 159}, "capset": {126, 91},
+	"setgroups": {116, 159},
 }
 
 var (

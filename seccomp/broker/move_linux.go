@@ -222,7 +222,7 @@ func (c *call) judgeMove(from, to place) (out outcome, denied bool) {
 			return c.refuse(c.moveErrno(from), after, why), true
 		}
 	}
-	if i.kind() == unix.S_IFLNK {
+	if i.kind() == unix.S_IFLNK && !c.isMount(from) && !c.isMount(to) { // else the kernel refuses it (EBUSY)
 		if out, denied := c.judgeRedirect(to); denied {
 			return out, true
 		}

@@ -51,7 +51,7 @@ func specs(arch uint32, number int32) (spec, bool) {
 	case unix.SYS_UMASK:
 		return spec{"umask", func(c *call) outcome { return c.change(true) }, true}, true
 	case unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
-		unix.SYS_SETFSUID, unix.SYS_SETFSGID, unix.SYS_SETGROUPS, unix.SYS_CAPSET:
+		unix.SYS_SETFSUID, unix.SYS_SETFSGID, unix.SYS_SETGROUPS:
 		return spec{"change of rights", func(c *call) outcome { return c.change(false) }, true}, true
 	}
 	s, ok := olderSpecs(number)

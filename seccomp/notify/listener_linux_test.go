@@ -111,7 +111,7 @@ func everyCall(opens bool) []call {
 		"renameat2": unix.SYS_RENAMEAT2, "bind": unix.SYS_BIND,
 		"umask": unix.SYS_UMASK, "setuid": unix.SYS_SETUID, "setgid": unix.SYS_SETGID, "setreuid": unix.SYS_SETREUID,
 		"setregid": unix.SYS_SETREGID, "setresuid": unix.SYS_SETRESUID, "setresgid": unix.SYS_SETRESGID,
-		"setfsuid": unix.SYS_SETFSUID, "setfsgid": unix.SYS_SETFSGID, "setgroups": unix.SYS_SETGROUPS, "capset": unix.SYS_CAPSET,
+		"setfsuid": unix.SYS_SETFSUID, "setfsgid": unix.SYS_SETFSGID, "setgroups": unix.SYS_SETGROUPS,
 	} {
 		calls = append(calls, call{Name: name, Number: n, Args: [6]uintptr{bad, bad, bad, bad, bad}, Asked: true})
 	}

@@ -74,14 +74,14 @@ func makers() []Rule {
 }
 
 // watched tells the listener of every call that changes whose rights a thread acts with, or what its umask takes off the
-// mode of what it makes. Nothing in them is judged: the listener lets each go on. It is told so that it need not ask what
-// they are before each call that it performs. All that is told is in registers, but for the lists of groups and of
-// capabilities, which are read from the kernel afterwards.
+// mode of what it makes, but capset: whose capabilities a thread has is asked for. Nothing in them is judged: the listener lets each go on. It is told so that it need not ask what
+// they are before each call that it performs. All that is told is in registers, but for the list of groups,
+// which is read from the kernel afterwards.
 func watched() []Rule {
 	const rights = "changes whose rights the calls are performed with, which the broker asks for again; goes on"
 	rules := []Rule{{Call: "umask", Notify: true, Why: "changes the mode of what is made, which the broker asks for again; goes on"}}
 	for _, call := range [...]string{"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
-		"setgroups", "capset"} {
+		"setgroups"} {
 		rules = append(rules, Rule{Call: call, Notify: true, Why: rights})
 	}
 	return rules
