@@ -31,11 +31,16 @@ func (l *launch) denyPlaceholders(in *fsview.Input) error {
 	}
 	for _, state := range in.Private {
 		if !l.dry {
-			if err := placeholder.Sweep(state); err != nil {
+			if err := placeholder.Sweep(state); err != nil && !errors.Is(err, placeholder.ErrState) {
 				l.cmd.sandbox.opts.warn(err.Error())
 			}
 		}
 		others, err := placeholder.List(state)
+		if errors.Is(err, placeholder.ErrState) {
+			// It is not this user's: that of another root, seen from within a user namespace. Nothing of this user's is in it.
+			l.cmd.sandbox.opts.logger.Debug("no placeholders are known", "reason", err)
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -78,3 +78,31 @@ func TestPlaceholders_ComeLast_FS54(t *testing.T) {
 		cmd.end()
 	}
 }
+
+// TestPlaceholders_StateOfSomebodyElse_FS54: a state directory that cannot be this user's, as that of the host's root is for
+// root of a user namespace, keeps no command from starting where no placeholder is needed.
+func TestPlaceholders_StateOfSomebodyElse_FS54(t *testing.T) {
+	state := stateHome(t)
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	journal, err := os.OpenFile(filepath.Join(state, "journal"), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = journal.WriteString("something\n")
+		err = errors.Join(err, journal.Close(), os.Chmod(state, 0o777)) // #nosec G302 -- no state directory is like that
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := placeholder.List(state); !errors.Is(err, placeholder.ErrState) {
+		t.Fatalf("want a directory that cannot be used, got %v", err)
+	}
+	k := newFakeHooks(t)
+	k.loadErr = errors.New("no hooks")
+	h := newHookedSandbox(t, k)
+	c := h.start(t, `echo x >fine; cat fine; read x`)
+	if got := c.until("x\n"); got != "x\n" {
+		t.Errorf("%q", got)
+	}
+	c.end()
+}
