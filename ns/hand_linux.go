@@ -106,12 +106,13 @@ func newHand(keep Capabilities) (*Hand, error) {
 		return nil, &StepError{Op: "ask for the supplementary groups", Err: err}
 	}
 	h := &Hand{ctl: -1, life: -1, reaped: true}
+	fixedGroups := keep != 0 && groupsAreFixed()
 	for i := range h.programs {
 		p, err := mapProgram(handSize+8*len(groups), "map memory for a hand")
 		if err != nil {
 			return nil, errors.Join(err, h.release())
 		}
-		p.keep, p.start = keep, p.data
+		p.keep, p.fixedGroups, p.start = keep, fixedGroups, p.data
 		h.programs[i] = p
 	}
 	p := h.programs[0]

@@ -2,6 +2,8 @@ package ns
 
 import (
 	"encoding/binary"
+	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -92,7 +94,9 @@ func (p *Program) ActAs(id Identity) {
 		binary.NativeEndian.PutUint32(b[4*i:], g)
 	}
 	const op = "act with the rights of the caller"
-	p.Call(op, "setgroups", syscall.SYS_SETGROUPS, Int(len(id.Groups)), list)
+	if !p.fixedGroups {
+		p.Call(op, "setgroups", syscall.SYS_SETGROUPS, Int(len(id.Groups)), list)
+	}
 	now, _ := p.Buffer(8)
 	for _, set := range []struct {
 		subject string
@@ -105,6 +109,13 @@ func (p *Program) ActAs(id Identity) {
 		p.Expect(op, set.subject, now, 0, 1<<32-1, uint64(set.id), unix.EPERM)
 	}
 	p.capset(op, p.keep, id.Effective&p.keep)
+}
+
+// groupsAreFixed reports whether nobody in this user namespace, or one below it, can change supplementary groups
+// (user_namespaces(7), /proc/pid/setgroups). A kernel without the file lets them be changed.
+func groupsAreFixed() bool {
+	text, err := os.ReadFile("/proc/self/setgroups")
+	return err == nil && strings.TrimSpace(string(text)) == "deny"
 }
 
 // noID is no user or group.

@@ -124,6 +124,9 @@ func (h *Hand) learnSelf(keep Capabilities) {
 	if keep&CapabilitySet(unix.CAP_SETGID) == 0 {
 		return
 	}
+	if p.fixedGroups {
+		return // as in the whole user namespace: there is nothing to take back
+	}
 	s.setgroups = 1
 	n := p.Call("ask for the hand's own groups", "", syscall.SYS_GETGROUPS, Int(s.ngroups), Int(s.groups))
 	count, _ := p.Buffer(8)

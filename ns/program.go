@@ -32,7 +32,9 @@ type Program struct {
 	passed []passed     // descriptors that go with the program, the caller's
 	acts   bool         // it changes whose rights the hand acts with
 	keep   Capabilities // what ActAs can choose from
-	word   *uint32      // handRun.word
+	// fixedGroups says that the supplementary groups cannot be changed, by whoever it is.
+	fixedGroups bool
+	word        *uint32 // handRun.word
 }
 
 // programSize is the address space of a program. Only what is used takes memory: about 2 KiB for each mount.
