@@ -76,8 +76,7 @@ func WithOnViolation(f func(violation.Event)) Option { return func(o *options) {
 func WithSettingsFile(path string) Option { return WithOwnFiles(path) }
 
 // WithOwnFiles names further files of the caller's own by their absolute paths: settings files that a later run may read,
-// for example. Commands cannot change them, whatever the write lists say (FS-51). One that does not exist is passed over
-// without a word: a command that may write its directory can create it.
+// for example. Commands cannot change them, nor make one that does not exist, whatever the write lists say (FS-51).
 func WithOwnFiles(paths ...string) Option {
 	return func(o *options) { o.ownFiles = append(o.ownFiles, paths...) }
 }

@@ -80,9 +80,9 @@
 // # Limits
 //
 // A process outside of every sandbox can remove a placeholder, and with it the deny of a running sandbox. So can a
-// sandbox that was started earlier, under rules that let it write the directory. Between the moment in which pid 1 closes
-// its descriptors on its way out and the death of the processes it takes along, a few microseconds, the lock is free.
-// In that time another start could remove the name.
+// sandbox that was started earlier, under rules that let it write the directory. Pid 1 ends every other
+// process before it lets go of the lock; only where pid 1 itself is killed, together with srt, is the lock free a few
+// microseconds before the last process is gone. In that time another start could remove the name.
 //
 // In a sandbox in a sandbox the state directory is hidden by the outer one, so the inner srt keeps its journal in memory.
 // When both are killed nothing remembers the inner one's placeholders; [Session.Volatile] says so beforehand.

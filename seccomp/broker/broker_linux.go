@@ -60,8 +60,8 @@ type Config struct {
 	// Rights are those of a new hand, as numbers of the sandbox's user namespace. With nil no process of the sandbox can act
 	// with others (an ordinary user's, whose own id alone is mapped and who has no capability), and none is asked.
 	Rights *ns.Identity
-	// Watched says that the filter also puts umask(2) and the calls that change a thread's ids, groups or capabilities to
-	// the listener. What is known of a thread then holds until it makes one of those, and need not be asked for each call.
+	// Watched says that the filter also puts umask(2) and the calls that change a thread's ids or groups to the
+	// listener. What is known of a thread then holds until it makes one of those; its capabilities are asked for (capget).
 	Watched bool
 	// Roots says that processes of the sandbox can have other root directories than its own (allowNestedUserNamespaces).
 	Roots bool

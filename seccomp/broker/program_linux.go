@@ -109,7 +109,7 @@ const (
 	statxGID   = 24 // stx_mode is in its upper half
 )
 
-// openHow appends openat2(2).
+// openat2 appends openat2(2).
 func (p *program) openat2(what string, at ns.Arg, path string, how openHow) ns.Slot {
 	return p.Call("open", what, unix.SYS_OPENAT2, at, p.Str(path), p.Bytes(how.bytes()), ns.Int(howSize))
 }

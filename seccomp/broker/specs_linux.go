@@ -13,7 +13,7 @@ type spec struct {
 	change  bool // it only changes something about its thread
 }
 
-// arches are the values of seccomp_data.arch by GOARCH (linux/audit.h).
+// nativeArch is the value of seccomp_data.arch for this binary (linux/audit.h).
 func nativeArch() uint32 {
 	if runtime.GOARCH == "arm64" {
 		return unix.AUDIT_ARCH_AARCH64
