@@ -158,33 +158,6 @@ func temporarySituation(r *recorder) {
 	r.check(unix.Close(fd))
 }
 
-// limitSituation holds that EMFILE comes before anything is made.
-func limitSituation(r *recorder) {
-	var before unix.Rlimit
-	r.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
-	lowest, err := unix.Dup(0)
-	r.check(err)
-	r.check(unix.Close(lowest))
-	for _, limit := range []int{lowest, lowest + 1} {
-		r.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(limit), Max: before.Max}))
-		fd, err := unix.Open(fmt.Sprintf("limit%d", limit-lowest), unix.O_CREAT|unix.O_RDWR, 0o644)
-		if r.err("open", err); err == nil {
-			r.check(unix.Close(fd))
-		}
-		r.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
-	}
-	// A descriptor above a limit that was lowered afterwards does not count.
-	high, err := unix.FcntlInt(0, unix.F_DUPFD, 700)
-	r.check(err)
-	r.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest) + 1, Max: before.Max}))
-	fd, err := unix.Open("gap", unix.O_CREAT|unix.O_RDWR, 0o644)
-	if r.err("open", err); err == nil {
-		r.check(unix.Close(fd))
-	}
-	r.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
-	r.check(unix.Close(high))
-}
-
 // ownDescriptors opens what the caller has open, by its names in /proc and /dev.
 func ownDescriptors(r *recorder) {
 	file, err := unix.Open("file", unix.O_RDONLY, 0)

@@ -1,0 +1,47 @@
+package broker
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// limitSituation holds that EMFILE comes before anything is made.
+func limitSituation(r *recorder) {
+	for room := range 2 {
+		r.err("open", openAtLimit(r, fmt.Sprintf("limit%d", room), room))
+	}
+	// A descriptor above a limit that was lowered afterwards does not count.
+	high, err := unix.FcntlInt(0, unix.F_DUPFD, 700)
+	r.check(err)
+	r.err("open", openAtLimit(r, "gap", 1))
+	r.check(unix.Close(high))
+}
+
+// openAtLimit makes a file while the limit of descriptors leaves room for so many more. The probe has threads besides this one (the
+// Go runtime's, the race detector's), and one that opens something in the middle takes the room: then it is done again.
+func openAtLimit(r *recorder, name string, room int) error {
+	var before unix.Rlimit
+	r.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	lowestFree := func() int {
+		fd, err := unix.Dup(0)
+		r.check(err)
+		r.check(unix.Close(fd))
+		return fd
+	}
+	for try := 0; ; try++ {
+		lowest := lowestFree()
+		r.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest + room), Max: before.Max}))
+		fd, err := unix.Open(name, unix.O_CREAT|unix.O_RDWR, 0o644)
+		if err == nil {
+			r.check(unix.Close(fd))
+		}
+		r.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+		if disturbed := (err == nil) != (room > 0) || lowestFree() != lowest; !disturbed || try == 20 {
+			return err
+		}
+		if err == nil {
+			r.check(unix.Unlink(name))
+		}
+	}
+}
