@@ -34,6 +34,8 @@ type EnvironInput struct {
 	SafeDirectories []string
 	// SSHCommand is the whole value of GIT_SSH_COMMAND, see SSHCommand. Empty: the variable is left alone.
 	SSHCommand string
+	// JavaAgent is the absolute path of an agent that every JVM loads, from javaAgentJarPath. Empty: none (NET-92).
+	JavaAgent string
 	// PWD is the working directory of the command. Empty: the inherited variable stays.
 	PWD string
 }
@@ -76,7 +78,7 @@ var otherProxyVariables = [...]string{
 // the last counts, and a generated value replaces an inherited one even if Unset names it (NET-90). An inherited entry
 // that is no variable (no name, no '=', or a NUL byte) is left out.
 //
-// JAVA_TOOL_OPTIONS is inherited unchanged: connections of a JVM are caught without an agent.
+// JAVA_TOOL_OPTIONS is inherited unchanged unless there is an agent: connections of a JVM are caught without one.
 func Environ(in EnvironInput) []string {
 	if in.User == "" {
 		in.User = ProxyUser("")
@@ -86,6 +88,7 @@ func Environ(in EnvironInput) []string {
 		e.generated["SANDBOX_RUNTIME"] = "1"
 		e.proxies(in)
 		e.git(in)
+		e.java(in.JavaAgent)
 	}
 	e.safeDirectories(in.SafeDirectories)
 	if in.TMPDIR != "" {
@@ -182,6 +185,21 @@ func (e *environ) proxies(in EnvironInput) {
 			e.generated["CLOUDSDK_PROXY_PASSWORD"] = in.Token
 		}
 	}
+}
+
+// java puts an agent before the inherited options (NET-92). A denied variable is not inherited.
+func (e *environ) java(agent string) {
+	if agent == "" {
+		return
+	}
+	option := "-javaagent:" + agent
+	if strings.ContainsAny(option, " \t") {
+		option = `"` + option + `"` // the JVM splits at blanks, but for quotes
+	}
+	if inherited := e.inherits("JAVA_TOOL_OPTIONS"); inherited != "" {
+		option += " " + inherited
+	}
+	e.generated["JAVA_TOOL_OPTIONS"] = option
 }
 
 // in returns the URL, empty if there is no such proxy.

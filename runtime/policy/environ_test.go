@@ -251,3 +251,32 @@ func mayHoldToken(name string) bool {
 	}
 	return false
 }
+
+func TestEnviron_NET92(t *testing.T) {
+	value := func(in EnvironInput) string {
+		in.Restricted = true
+		for _, v := range Environ(in) {
+			if text, ok := strings.CutPrefix(v, "JAVA_TOOL_OPTIONS="); ok {
+				return text
+			}
+		}
+		return "unset"
+	}
+	inherited := []string{"JAVA_TOOL_OPTIONS=-Xmx1g"}
+	for _, c := range []struct {
+		name string
+		in   EnvironInput
+		want string
+	}{
+		{"no agent, nothing inherited", EnvironInput{}, "unset"},
+		{"no agent: unchanged", EnvironInput{Base: inherited}, "-Xmx1g"},
+		{"agent", EnvironInput{JavaAgent: "/opt/agent.jar"}, "-javaagent:/opt/agent.jar"},
+		{"agent before what is inherited", EnvironInput{Base: inherited, JavaAgent: "/opt/agent.jar"}, "-javaagent:/opt/agent.jar -Xmx1g"},
+		{"a blank is quoted", EnvironInput{JavaAgent: "/opt/my agent.jar"}, `"-javaagent:/opt/my agent.jar"`},
+		{"a denied variable is not passed on", EnvironInput{Base: inherited, JavaAgent: "/a.jar", Unset: []string{"JAVA_TOOL_OPTIONS"}}, "-javaagent:/a.jar"},
+	} {
+		if got := value(c.in); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
