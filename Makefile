@@ -15,7 +15,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build demo test escape bench lint generate fuzz clean
+.PHONY: build demo test escape bench soak lint generate fuzz clean
 .PHONY: test-prepare test-vet test-build test-unit test-generate test-integration test-user
 .DEFAULT_GOAL := build
 
@@ -36,6 +36,11 @@ escape: build
 
 bench: build
 	$(GO) run ./bench
+
+# Half an hour of mixed traffic at full load; says whether anything leaks.
+soak:
+	$(GO) build -o $(BIN)/soak ./bench/soak
+	$(BIN)/soak -for $(or $(FOR),30m)
 
 # For each system, since each has files of its own; the generator of the filters needs libseccomp's header.
 lint: $(LINT)
