@@ -50,7 +50,7 @@ type Event struct {
 // "deny <operation> <target> (<reason>)", without the parentheses if there is no reason.
 func (e Event) Line() string { return Clean(e.RawLine()) }
 
-// RawLine is the line before cleaning, which ignoreViolations is matched against (VIO-26). It is not fit for a terminal.
+// RawLine is the line before cleaning. It is not fit for a terminal.
 func (e Event) RawLine() string {
 	var b strings.Builder
 	b.WriteString("deny ")
@@ -63,6 +63,16 @@ func (e Event) RawLine() string {
 		b.WriteByte(')')
 	}
 	return b.String()
+}
+
+// matched is what ignoreViolations is matched against: the line before cleaning, but the path alone for an event of the
+// file system (VIO-26).
+func (e Event) matched() string {
+	switch e.Operation {
+	case NetworkOutbound, HTTPRequest, SOCKSTunnel:
+		return e.RawLine()
+	}
+	return e.Target
 }
 
 // HostPort is the Target of NetworkOutbound and SOCKSTunnel events: the host as the client spelled it and the port. An
