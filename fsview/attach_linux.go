@@ -67,7 +67,7 @@ func (c *compiler) attach(s Step) {
 	case EmptyDir:
 		fd := c.placeOf(s)
 		c.put(s.Path, c.emptyTree(s.Path), fd)
-	case Mask:
+	case Mask, Supplied:
 		c.attachMask(s)
 	case Reveal, RevealWritable:
 		c.makePlace(s)

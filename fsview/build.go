@@ -50,12 +50,12 @@ func Build(t Tree, in Input) (*Plan, error) {
 	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8)}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
 	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.collectMasks, b.spreadRoot, b.searchMandatory, b.repeatRules,
-		b.settleLinks, b.settleAbsent, b.settleFold, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
+		b.settleLinks, b.placeSupplied, b.settleAbsent, b.settleFold, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
 	if in.Disabled {
 		b.plan.Unrestricted = true
-		steps = []func() error{b.collectDisabled, b.emit, b.chooseDir, b.checkSize}
+		steps = []func() error{b.collectDisabled, b.placeSupplied, b.emit, b.chooseDir, b.checkSize}
 		if len(in.Masks) > 0 {
-			steps = []func() error{b.readMounts, b.collectDisabled, b.collectMasks, b.spreadRoot, b.repeatRules, b.emit,
+			steps = []func() error{b.readMounts, b.collectDisabled, b.collectMasks, b.spreadRoot, b.repeatRules, b.placeSupplied, b.emit,
 				b.checkMoved, b.chooseDir, b.checkSize}
 		}
 	}
@@ -68,7 +68,7 @@ func Build(t Tree, in Input) (*Plan, error) {
 }
 
 // collectDisabled sets the rules of filesystem.disabled: everything is writable, and only masks and the hiding of further
-// mounts of the kernel's own file systems are left, as /proc and /sys themselves are protected (FS-56).
+// mounts of the kernel's own file systems are left, beside the files that srt supplies, as /proc and /sys themselves are protected (FS-56).
 func (b *builder) collectDisabled() error {
 	b.plan.Warnings = nil
 	b.root.root = &rule{key: "filesystem.disabled", number: "FS-56", quiet: true}

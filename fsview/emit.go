@@ -98,7 +98,10 @@ func (b *builder) step(n *node, s state, reg region) error {
 	var cause *rule
 	switch {
 	case s.fake:
-		out.Kind, out.Content, cause = Mask, n.fake.content, n.fake
+		if out.Kind, cause = Mask, n.ownFile(); n.fake == nil {
+			out.Kind = Supplied
+		}
+		out.Content = cause.content
 		if reg.hidden {
 			b.makeWay(n, reg, &out)
 		}

@@ -14,7 +14,7 @@ const (
 
 // stepZones are the zones that steps begin. A pin changes nothing.
 var stepZones = [...]zone{Writable: zoneWritable, ReadOnly: zoneReadOnly, HideDir: zoneMemory, HideFile: zoneReplaced, Reveal: zoneReadOnly,
-	RevealWritable: zoneWritable, Pin: zoneReadOnly, EmptyDir: zoneMemory, Mask: zoneReplaced}
+	RevealWritable: zoneWritable, Pin: zoneReadOnly, EmptyDir: zoneMemory, Mask: zoneReplaced, Supplied: zoneReplaced}
 
 // zones are the zones of a plan by the locations at which they begin. The zero value is a tree that is shown read-only.
 type zones struct {

@@ -10,11 +10,11 @@ import (
 	"github.com/srt-sandbox/srt/ns"
 )
 
-// prepareFakes makes the directory in the yard that holds the contents of masks, and mounts it read-only on itself: copies
+// prepareFakes makes the directory in the yard that holds the contents of masks and supplied files, and mounts it read-only on itself: copies
 // of what that shows are read-only from the start. The files are made beneath the mount, through a descriptor that was
 // opened before.
 func (c *compiler) prepareFakes() {
-	if !slices.ContainsFunc(c.plan.Steps, func(s Step) bool { return s.Kind == Mask }) {
+	if !slices.ContainsFunc(c.plan.Steps, func(s Step) bool { return s.Kind == Mask || s.Kind == Supplied }) {
 		return
 	}
 	const name = "fakes"
@@ -23,7 +23,7 @@ func (c *compiler) prepareFakes() {
 	c.fakeView = c.readOnlyTemplate(name)
 }
 
-// attachMask appends the making of a fake file and puts it over the real one (FS-58), or, inside a hidden directory, over
+// attachMask appends the making of a fake or supplied file and puts it over the real one (FS-58), or, inside a hidden directory, over
 // an empty file made for it.
 func (c *compiler) attachMask(s Step) {
 	tree := c.fakeTree(s)
@@ -35,12 +35,17 @@ func (c *compiler) attachMask(s Step) {
 	c.put(s.Path, tree, c.placeOf(s))
 }
 
-// fakeTree makes a file of the caller with a mask's content, and gives a read-only mount of it.
+// fakeTree makes a file of the caller with a step's content, and gives a read-only mount of it. What is supplied is read by
+// every user of the sandbox, as what it stands in for.
 func (c *compiler) fakeTree(s Step) ns.Slot {
+	mode := 0o600
+	if s.Kind == Supplied {
+		mode = 0o644
+	}
 	name := strconv.Itoa(c.faked)
 	c.faked++
 	fd := c.p.Call("make the fake of", s.Path, unix.SYS_OPENAT, c.fakes.Arg(), c.p.Str(name),
-		ns.Int(unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC), ns.Int(0o600))
+		ns.Int(unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC), ns.Int(mode))
 	if len(s.Content) > 0 {
 		n := c.p.Call("write the fake of", s.Path, unix.SYS_WRITE, fd.Arg(), c.p.Bytes(s.Content), ns.Int(len(s.Content)))
 		c.p.Store(c.statx, 0, n)

@@ -21,10 +21,11 @@ const (
 	Pin                 // keeps the object from being renamed or removed, changes nothing else (FS-41, FS-42)
 	EmptyDir            // an empty read-only directory (FS-24)
 	Mask                // a read-only file of the caller, mode 0600, with the step's Content (FS-58)
+	Supplied            // the same with mode 0644, also in the place of a symbolic link (SuppliedFile)
 )
 
 var kindNames = [...]string{"none", "writable", "read-only", "hide directory", "hide file", "reveal", "reveal writable",
-	"pin", "empty directory", "mask"}
+	"pin", "empty directory", "mask", "supplied file"}
 
 // String is the lower-case name of k for listings.
 func (k Kind) String() string {
@@ -51,12 +52,12 @@ type Step struct {
 	// meaningful for a Late step beneath /proc and /dev, whose content is replaced.
 	ID  Identity
 	Dir bool // the object is a directory
-	// Make lists, for a reveal and for a mask in a hidden directory, what has to be created inside the directory HiddenBy first: paths relative to it, in
+	// Make lists, for a reveal and for a mask or supplied file in a hidden directory, what has to be created inside the directory HiddenBy first: paths relative to it, in
 	// order, each a directory but the last when Dir is false, which is then an empty file. The last is the mount point
 	// itself. A path is listed once in a whole plan.
 	Make     []string
 	HiddenBy string // where Make is used: the Path of the step that hides the directory around it
-	Content  []byte // what a Mask shows; not the file's own bytes
+	Content  []byte // what a Mask or Supplied shows; not the file's own bytes
 	// Late marks a step beneath /proc, /dev or /sys. It is applied after these have been replaced; beneath /proc and
 	// /dev an object that is no longer there needs no hiding (FS-47).
 	Late bool
@@ -108,7 +109,7 @@ type Pattern struct {
 type Plan struct {
 	Steps        []Step         // pins first, the deepest first; then the others, parents before what lies in them
 	RootWritable bool           // the root mount stays writable (allowWrite "/")
-	Unrestricted bool           // filesystem.disabled: no rule but masks and the hiding of further kernel mounts (FS-56)
+	Unrestricted bool           // filesystem.disabled: no rule but masks, supplied files and the hiding of further kernel mounts (FS-56)
 	Writable     []WritableRule // for the second wall; hidden directories are not listed, they are in memory
 	Absent       []Absent       // denies of what does not exist, in path order
 	Patterns     []Pattern      // deny patterns, in the order of the lists
@@ -138,6 +139,10 @@ type Input struct {
 	// ErrHideUnmasked. Without it what is to be masked is hidden.
 	Masks       []policy.PathRule
 	FakeContent func(location string) ([]byte, error)
+
+	// Supplied are files that are seen in the place of the host's, where the host has something at their names and the
+	// settings neither hide nor mask it; under Disabled too. Of two at one name the first counts.
+	Supplied []SuppliedFile
 
 	// Private are hidden, and nothing re-opens them: absolute; directories in which srt keeps what it must not be told by a
 	// command (FS-51, FS-54). One that does not exist is passed over.

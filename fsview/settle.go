@@ -152,6 +152,8 @@ func (b *builder) tell() error {
 			b.warn("%s does not exist, so nothing is re-allowed in what %s hides", g.rule.label(), s.owner.label())
 		case s.hidden:
 			b.warn("%s has no effect: %s hides it", g.rule.label(), s.owner.label())
+		case g.write && b.supplied(g.path):
+			b.warn("%s grants nothing: the command sees a file of the sandbox's own there, which is never writable", g.rule.label())
 		case g.write && s.deny != nil && s.deny.mandatory:
 			b.warn("%s grants nothing: %s is never writable (FS-35)", g.rule.label(), s.deny.key)
 		case g.write && s.deny != nil:

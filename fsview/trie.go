@@ -15,7 +15,7 @@ type rule struct {
 	mandatory bool
 	here      bool // about this path alone, not about the object: not repeated where mounts show that again
 
-	content []byte // of a mask: what the file shows (FS-58)
+	content []byte // of a mask (FS-58) or supplied file: what it shows
 }
 
 // why is the text of a step's Why.
@@ -40,6 +40,8 @@ type node struct {
 	deny  *rule // denyWrite or mandatory
 	keep  *rule // FS-23
 	fake  *rule // a mask (FS-58)
+
+	supply *rule // a file that srt supplies (SuppliedFile), placed where nothing hides or masks the name
 
 	spread  bool      // hide or hard stands for a deny of `/` (FS-22)
 	unshown bool      // for an allow of a link: it shows nothing, which has been said (FS-22)
@@ -84,7 +86,7 @@ func (n *node) kernelTree() bool {
 type state struct {
 	hidden bool
 	hard   bool  // hidden, and nothing beneath is re-allowed
-	fake   bool  // a file with a content of srt's own (FS-58); not hidden
+	fake   bool  // a file with a content of srt's own (FS-58, SuppliedFile); not hidden
 	owner  *rule // when hidden: the deny
 	by     *node // when hidden: where that deny stands
 	root   *rule // the write root that covers it
@@ -96,8 +98,8 @@ func (s state) writable() bool { return !s.hidden && s.root != nil && s.deny == 
 // enter gives the state at n from that of its parent: the deepest read rule decides and an allow wins at equal depth
 // (FS-22); writing needs a root and no deny, at any depth (FS-26).
 func (s state) enter(n *node) state {
-	if n.fake != nil { // a mask beats every list (FS-58)
-		return state{fake: true, root: s.root, deny: n.fake}
+	if own := n.ownFile(); own != nil { // a mask beats every list (FS-58)
+		return state{fake: true, root: s.root, deny: own}
 	}
 	if s.root == nil {
 		s.root = n.root
