@@ -19,6 +19,7 @@ import (
 //	dir/fifo
 type box struct {
 	dir     string
+	first   func(*Program) // what the set-up begins with; nil: nothing
 	process *Process
 	ruleset *os.File
 	stdin   *os.File // the command lasts until this is closed
@@ -45,6 +46,9 @@ func (b *box) write(p *Program) {
 	}
 	at := func(name string) string { return filepath.Join(b.dir, name) }
 	umask := p.ClearUmask()
+	if b.first != nil {
+		b.first(p)
+	}
 	mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE)
 	mount("tmpfs", b.dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV)
 	mkdir(at("rw"))
@@ -129,6 +133,12 @@ func (b *box) close() error {
 
 func newBox(t testing.TB, allow bool) *box {
 	t.Helper()
+	return newBoxWith(t, allow, nil)
+}
+
+// newBoxWith is newBox with a set-up that begins with first.
+func newBoxWith(t testing.TB, allow bool, first func(*Program)) *box {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "srt-hand") // t.TempDir's parent is closed to every other user
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +147,7 @@ func newBox(t testing.TB, allow bool) *box {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b := &box{dir: dir}
+	b := &box{dir: dir, first: first}
 	if err := b.open(allow); err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,30 @@ import (
 
 // asks is a filter that puts one system call to the listener and allows the rest.
 func asks(number uint32) []byte {
+	return encodeFilter(
+		unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: number, Jf: 1},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	)
+}
+
+// refusesIPv6 is a filter under which socket(2) says what a kernel without IPv6 does.
+func refusesIPv6() []byte {
+	return encodeFilter(
+		unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_SOCKET, Jf: 3},
+		unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16},
+		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.AF_INET6, Jf: 1},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	)
+}
+
+// encodeFilter is an array of struct sock_filter (seccomp(2)).
+func encodeFilter(insns ...unix.SockFilter) []byte {
 	var b []byte
-	for _, in := range []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: number, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-	} {
+	for _, in := range insns {
 		b = binary.NativeEndian.AppendUint16(b, in.Code)
 		b = append(b, in.Jt, in.Jf)
 		b = binary.NativeEndian.AppendUint32(b, in.K)

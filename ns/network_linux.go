@@ -63,31 +63,53 @@ func (p *Program) Listen(first int, ports ...uint16) {
 
 // listener appends one listener. bound holds a result if there is one at the end.
 func (p *Program) listener(addr netip.AddrPort) (s, bound Slot) {
-	subject := addr.String()
-	family, size := unix.AF_INET, unix.SizeofSockaddrInet4
+	s = p.socket(addr, unix.SOCK_STREAM)
 	if addr.Addr().Is6() {
-		family, size = unix.AF_INET6, unix.SizeofSockaddrInet6
+		p.Tolerate(unix.EAFNOSUPPORT)
+		p.setsockopt(s, addr, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
-	s = p.Call("make a listener on", subject, syscall.SYS_SOCKET, Int(family), Int(unix.SOCK_STREAM|unix.SOCK_CLOEXEC), Int(0))
+	bound = p.bind(s, addr)
+	if addr.Addr().Is6() {
+		p.Tolerate(unix.EADDRNOTAVAIL)
+	}
+	p.listen(bound, s, addr, backlog)
+	return s, bound
+}
+
+// socket appends a socket of the family of addr, close-on-exec. Only the type of kind counts.
+func (p *Program) socket(addr netip.AddrPort, kind int) Slot {
+	family := unix.AF_INET
+	if addr.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	return p.Call("make a socket for", addr.String(), syscall.SYS_SOCKET, Int(family), Int(kind|unix.SOCK_CLOEXEC), Int(0))
+}
+
+// setsockopt appends an option that is an int, if s holds a socket.
+func (p *Program) setsockopt(s Slot, addr netip.AddrPort, level, name, value int) {
+	ptr, b := p.Buffer(4)
+	binary.NativeEndian.PutUint32(b, uint32(value))
+	p.Call("set an option of the socket for", addr.String(), syscall.SYS_SETSOCKOPT, s.Arg(), Int(level), Int(name), ptr, Int(4))
+	p.OnlyIf(s)
+}
+
+// bind appends the binding of s, if it holds a socket.
+func (p *Program) bind(s Slot, addr netip.AddrPort) Slot {
+	size, family, at := unix.SizeofSockaddrInet4, unix.AF_INET, 4
+	if addr.Addr().Is6() {
+		size, family, at = unix.SizeofSockaddrInet6, unix.AF_INET6, 8
+	}
 	sa, b := p.Buffer(size)
 	binary.NativeEndian.PutUint16(b, uint16(family))
 	binary.BigEndian.PutUint16(b[2:], addr.Port())
-	if family == unix.AF_INET6 {
-		p.Tolerate(unix.EAFNOSUPPORT)
-		one, ob := p.Buffer(4)
-		binary.NativeEndian.PutUint32(ob, 1)
-		p.Call("make a listener on", subject, syscall.SYS_SETSOCKOPT, s.Arg(), Int(unix.IPPROTO_IPV6), Int(unix.IPV6_V6ONLY), one, Int(4))
-		p.OnlyIf(s)
-		copy(b[8:], addr.Addr().AsSlice())
-	} else {
-		copy(b[4:], addr.Addr().AsSlice())
-	}
-	bound = p.Call("bind a listener to", subject, syscall.SYS_BIND, s.Arg(), sa, Int(size))
+	copy(b[at:], addr.Addr().AsSlice())
+	bound := p.Call("bind a socket to", addr.String(), syscall.SYS_BIND, s.Arg(), sa, Int(size))
 	p.OnlyIf(s)
-	if family == unix.AF_INET6 {
-		p.Tolerate(unix.EADDRNOTAVAIL)
-	}
-	p.Call("listen on", subject, syscall.SYS_LISTEN, s.Arg(), Int(backlog))
+	return bound
+}
+
+// listen appends the beginning of listening on s, if bound holds a result.
+func (p *Program) listen(bound, s Slot, addr netip.AddrPort, backlog int) {
+	p.Call("listen on", addr.String(), syscall.SYS_LISTEN, s.Arg(), Int(backlog))
 	p.OnlyIf(bound)
-	return s, bound
 }

@@ -239,7 +239,7 @@ func (p *Program) Unless(s Slot) {
 	last.cond, last.unless = uint32(s), true
 }
 
-// Store appends a step that writes the 32 low bits of a slot to prepared memory at dst plus off bytes.
+// Store appends a step that writes the 32 low bits of a slot, 0 for the zero Slot, to prepared memory at dst plus off bytes.
 func (p *Program) Store(dst Arg, off int, s Slot) {
 	st := step{kind: kindStore}
 	st.args[0], st.from[1] = dst.value+uintptr(off), uint32(s)
