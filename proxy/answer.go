@@ -22,6 +22,7 @@ type answer struct {
 const (
 	markAllowlist = "blocked-by-allowlist"
 	markRuntime   = "blocked-by-sandbox-runtime"
+	markAmbiguous = "ambiguous-request-target"
 )
 
 // The rows that do not depend on a request.
@@ -74,6 +75,50 @@ func resolvedBody(e *ResolvedError) string {
 // misdirected is the answer of NET-34.
 func misdirected(reason string) answer {
 	return answer{status: "421 Misdirected Request", mark: markRuntime, body: reason + "\n"}
+}
+
+// methodNotForwarded, malformedTarget, ambiguousTarget and filterRefused are the answers of NET-35 to NET-37.
+func methodNotForwarded(reason string) answer {
+	return answer{status: "405 Method Not Allowed", mark: markRuntime, body: reason + "\n"}
+}
+
+func malformedTarget(reason string) answer {
+	return answer{status: "400 Bad Request", mark: markRuntime, body: reason + "\n"}
+}
+
+func ambiguousTarget() answer {
+	return answer{status: "400 Bad Request", mark: markAmbiguous, body: reasonAmbiguousTarget + "\n"}
+}
+
+func filterRefused(status int, reason string) answer {
+	return answer{status: strconv.Itoa(status) + " " + statusText(status), mark: markRuntime, body: reason + "\n"}
+}
+
+// statusText is the phrase of a status of RFC 9110 and its companions that a filter may choose, or "": the phrase may be
+// empty (RFC 9112 section 4). Package net/http has the same table, but linking it costs every start of srt.
+func statusText(status int) string {
+	phrases := [...]struct {
+		status int
+		phrase string
+	}{
+		{400, "Bad Request"}, {401, "Unauthorized"}, {402, "Payment Required"}, {403, "Forbidden"}, {404, "Not Found"},
+		{405, "Method Not Allowed"}, {406, "Not Acceptable"}, {407, "Proxy Authentication Required"},
+		{408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {411, "Length Required"},
+		{412, "Precondition Failed"}, {413, "Content Too Large"}, {414, "URI Too Long"},
+		{415, "Unsupported Media Type"}, {416, "Range Not Satisfiable"}, {417, "Expectation Failed"},
+		{421, "Misdirected Request"}, {422, "Unprocessable Content"}, {423, "Locked"}, {424, "Failed Dependency"},
+		{425, "Too Early"}, {426, "Upgrade Required"}, {428, "Precondition Required"}, {429, "Too Many Requests"},
+		{431, "Request Header Fields Too Large"}, {451, "Unavailable For Legal Reasons"},
+		{500, "Internal Server Error"}, {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
+		{504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"},
+		{508, "Loop Detected"}, {511, "Network Authentication Required"},
+	}
+	for _, p := range phrases {
+		if p.status == status {
+			return p.phrase
+		}
+	}
+	return ""
 }
 
 // append renders the answer. bodyless leaves out the body, not its length: for HEAD.

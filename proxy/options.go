@@ -42,6 +42,8 @@ type Options struct {
 	Parent *Parent
 	// RequireHostMatch refuses plain requests whose Host field does not name the target (NET-34).
 	RequireHostMatch bool
+	// Filtering is the filter of plain requests.
+	Filtering
 	// RefuseOpaqueTunnels refuses every tunnel, as none of them is inspected here (NET-38).
 	RefuseOpaqueTunnels bool
 	// StripResponseHeaders names fields that are taken out of the responses to plain requests; case is ignored, and '-',
@@ -99,9 +101,12 @@ func New(o Options) (*Server, error) {
 	case o.Limits.Connections < 0:
 		return nil, fmt.Errorf("%w: Limits.Connections must not be negative", ErrInvalidOptions)
 	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	s := &Server{
 		policy: o.Policy, token: o.Token, open: o.Open, resolver: o.Resolver, parent: o.Parent,
-		requireHostMatch: o.RequireHostMatch, refuseOpaque: o.RefuseOpaqueTunnels,
+		requireHostMatch: o.RequireHostMatch, refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
 		onViolation: o.OnViolation, log: o.Logger, limits: o.Limits.orDefaults(),
 		conns: map[net.Conn]struct{}{}, listeners: map[net.Listener]struct{}{},
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
-	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
 // exchange is one plain request that is allowed, and what is known about it.
@@ -20,6 +19,9 @@ type exchange struct {
 	parent  *parentEndpoint // that gets the request in absolute form; nil for the target itself
 	framing httphead.Framing
 	length  int64
+	// What a filter is told about the target; unset without one.
+	spelled, normalized string
+	ambiguous           bool
 	// continued: srt has sent "100 Continue" itself (NET-32).
 	continued bool
 	// keep: the connection may carry another request afterwards.
@@ -42,6 +44,12 @@ func (e *exchange) hasBody() bool { return e.framing == httphead.Chunked || e.le
 func (c *client) servePlain(req *httphead.Request) bool {
 	e := &exchange{req: req}
 	refusal, refused := c.judge(e)
+	if !refused {
+		var gone bool
+		if refusal, refused, gone = c.askFilter(e); gone {
+			return false
+		}
+	}
 	if refused {
 		// A body that follows a refusal is not read, so that only a request without one leaves the connection usable.
 		if !e.keep || e.hasBody() {
@@ -59,7 +67,7 @@ func (c *client) servePlain(req *httphead.Request) bool {
 }
 
 // judge fills in e and returns the answer to a request that is refused. The order is that of NET-24: what cannot be read
-// for certain, credentials, target syntax, the decision.
+// for certain, credentials, target syntax, the decision, and then what concerns the request alone (REQ-2).
 func (c *client) judge(e *exchange) (answer, bool) {
 	req := e.req
 	var err error
@@ -75,16 +83,14 @@ func (c *client) judge(e *exchange) (answer, bool) {
 	}
 	c.key = key
 	if e.target, ok = parseTarget(req.Method, req.Target); !ok {
-		e.keep = false
-		return answer400, true
+		return c.refuseTarget(e, reasonMalformedTarget), true
 	}
 	e.rules = c.policy()
 	v := e.rules.Decide(e.target.host, e.target.port)
 	e.host = v.Host
 	switch {
 	case v.Malformed:
-		e.keep = false
-		return answer400, true
+		return c.refuseTarget(e, reasonMalformedTarget), true
 	case !v.Allowed:
 		c.reportVerdict(v, e.target.host, e.target.port, key)
 		return plainRefused(v), true
@@ -92,13 +98,30 @@ func (c *client) judge(e *exchange) (answer, bool) {
 	if !e.target.tls {
 		e.parent = c.parent.route(v.Host, true)
 	}
-	if c.requireHostMatch {
-		if reason := hostMismatch(e); reason != "" {
-			c.report(violation.HTTPRequest, violation.Request(req.Method, e.target.url(e.host)), "", reason, key)
-			return misdirected(reason), true
+	return firstRefusal(e, c.judgeTarget, c.judgeHost, c.judgeMethod, c.expectation)
+}
+
+// firstRefusal asks one check after the other until one refuses.
+func firstRefusal(e *exchange, checks ...func(*exchange) (answer, bool)) (answer, bool) {
+	for _, check := range checks {
+		if a, refused := check(e); refused {
+			return a, true
 		}
 	}
-	return c.expectation(e)
+	return answer{}, false
+}
+
+// judgeHost applies requireHostMatch (NET-34).
+func (c *client) judgeHost(e *exchange) (answer, bool) {
+	if !c.requireHostMatch {
+		return answer{}, false
+	}
+	reason := hostMismatch(e)
+	if reason == "" {
+		return answer{}, false
+	}
+	c.reportRequest(e, reason)
+	return misdirected(reason), true
 }
 
 // hostMismatch returns why a request is misdirected (NET-34), or "".

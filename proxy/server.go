@@ -29,6 +29,7 @@ type Server struct {
 	requireHostMatch bool
 	refuseOpaque     bool
 	strip            []string // folded names, see foldName
+	filtering        Filtering
 	onViolation      func(violation.Event)
 	log              *slog.Logger
 	limits           Limits

@@ -155,6 +155,12 @@ func isFieldText(s string) bool {
 	return true
 }
 
+// ValidName reports whether s can be the name of a field.
+func ValidName(s string) bool { return isToken(s) }
+
+// ValidValue reports whether s can be the value of a field. Blanks at its ends are not part of a value and should be cut.
+func ValidValue(s string) bool { return isFieldText(s) }
+
 // Append appends the field lines of h to buf.
 func (h Header) Append(buf []byte) []byte {
 	for _, f := range h {
@@ -163,7 +169,8 @@ func (h Header) Append(buf []byte) []byte {
 	return buf
 }
 
-// AppendField appends one field line to buf. Name and value must have been parsed by this package or be constants.
+// AppendField appends one field line to buf. They must have been parsed by this package, be
+// valid ([ValidName], [ValidValue]), or be constants.
 func AppendField(buf []byte, name, value string) []byte {
 	buf = append(buf, name...)
 	buf = append(buf, ": "...)
