@@ -16,11 +16,11 @@ func (s *Server) admits(password string) bool {
 	return s.token != "" && subtle.ConstantTimeCompare([]byte(password), []byte(s.token)) == 1
 }
 
-// authenticate checks the credentials of an HTTP request (NET-20) and returns the attribution key that its user name
-// carries. More than one Proxy-Authorization field is refused: which one counts would be a guess.
+// authenticate checks the credentials of an HTTP request (NET-20) and returns the attribution key: the listener's if that
+// tells, else the one that the user name carries (NET-21). More than one Proxy-Authorization field is refused: which one counts would be a guess.
 func (s *Server) authenticate(h httphead.Header) (key string, ok bool) {
 	if s.open {
-		return "", true
+		return s.identity, true
 	}
 	value, count := h.Get("Proxy-Authorization")
 	scheme, encoded, _ := strings.Cut(value, " ")
@@ -35,7 +35,22 @@ func (s *Server) authenticate(h httphead.Header) (key string, ok bool) {
 	if !s.admits(password) || !found || user == "" {
 		return "", false
 	}
+	if s.identity != "" {
+		return s.identity, true
+	}
 	return attributionKey(user), true
+}
+
+// rsyncPort is the port of rsync:// (RFC 5781).
+const rsyncPort = 873
+
+// admitsRsync reports whether a CONNECT is served without credentials: rsync takes no credentials from RSYNC_PROXY. Only
+// the processes of one sandbox can reach a listener that has an identity, and all of them hold the token, so it shows
+// nothing new there. Credentials that are presented are checked all the same.
+func (s *Server) admitsRsync(req *httphead.Request) bool {
+	_, count := req.Header.Get("Proxy-Authorization")
+	target, ok := parseAuthority(req.Target)
+	return s.identity != "" && s.token != "" && count == 0 && ok && target.port == rsyncPort
 }
 
 // attributionKey returns the key in a user name, "srt." and the key in padded standard base64; "" if there is none, if it

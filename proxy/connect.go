@@ -16,6 +16,9 @@ const established = "HTTP/1.1 200 Connection Established\r\n\r\n"
 // Content-Length are not looked at: what follows the head is tunnel data.
 func (c *client) serveConnect(req *httphead.Request) {
 	key, ok := c.authenticate(req.Header)
+	if !ok && c.admitsRsync(req) {
+		key, ok = c.identity, true
+	}
 	if !ok {
 		c.answerLast(answer407, false)
 		return
@@ -26,19 +29,21 @@ func (c *client) serveConnect(req *httphead.Request) {
 		c.answerLast(answer400, false)
 		return
 	}
-	rules := c.policy()
-	v := rules.Decide(target.host, target.port)
-	if !v.Allowed {
-		c.reportVerdict(v, target.host, target.port, key)
-		c.answerLast(tunnelRefused(v), false)
+	t, err := c.decideTunnel(target)
+	switch {
+	case err != nil:
 		return
-	}
-	if c.refuseOpaque {
+	case !t.verdict.Allowed:
+		c.reportVerdict(t.verdict, target.host, target.port, key)
+		c.answerLast(tunnelRefused(t.verdict), false)
+		return
+	case c.refuseOpaque:
+		t.cancel()
 		c.report(violation.HTTPRequest, violation.Tunnel(target.host, target.port), "", reasonOpaque, key)
 		c.answerLast(tunnelOpaque, false)
 		return
 	}
-	upstream, toClient, toUpstream, err := c.openTunnel(rules, v, target)
+	upstream, toClient, toUpstream, err := t.open()
 	if err != nil {
 		c.refuseTunnel(err)
 		return
@@ -54,29 +59,94 @@ func (c *client) serveConnect(req *httphead.Request) {
 // errClientGone is a client that left, or sent too much, before its tunnel was up.
 var errClientGone = errors.New("the client left before the tunnel was up")
 
-// openTunnel dials while it watches the client: if that leaves, the dial ends (NET-25). The caller owns the connection.
-func (c *client) openTunnel(rules *policy.Network, v policy.Verdict, target authority) (up net.Conn, toClient, toUpstream []byte, err error) {
-	ctx, cancel := context.WithCancel(c.ctx)
-	defer cancel()
-	sent := c.collectEarly()
-	if up = c.dialAtOnce(v.Host, target.port); up == nil {
-		sent.start(cancel)
-		up, toClient, err = c.dialTunnel(ctx, rules, v.Host, target.port)
+// opening is a tunnel that is not up yet. The client is watched from the moment that something takes time, the callback
+// or the dial: if it leaves, that ends (NET-25).
+type opening struct {
+	*client
+	target  authority
+	rules   *policy.Network
+	verdict policy.Verdict
+	sent    *early          // nil: not watched yet
+	ctx     context.Context // ends when the client has left
+	end     context.CancelFunc
+}
+
+// decideTunnel decides about a target. It fails only with errClientGone. If the verdict refuses, the client is no longer
+// watched and can be answered; else the caller goes on with open or cancel.
+func (c *client) decideTunnel(target authority) (*opening, error) {
+	t := &opening{client: c, target: target}
+	a := asking{key: c.key, host: target.host, port: target.port}
+	var undecided bool
+	t.rules, t.verdict, undecided = c.decideNow(a)
+	if !undecided {
+		return t, nil
 	}
-	toUpstream, gone := sent.stop()
+	t.watch()
+	t.sent.start(t.end)
+	rules, v, err := c.decideByAsking(t.ctx, a, t.verdict)
+	if err != nil {
+		t.cancel()
+		return nil, err
+	}
+	t.rules, t.verdict = rules, v
+	if !v.Allowed {
+		if gone := t.cancel(); gone != nil {
+			c.reportVerdict(v, target.host, target.port, c.key) // recorded all the same (LIB-29)
+			return nil, errClientGone
+		}
+	}
+	return t, nil
+}
+
+// watch begins to take what the client sends. The client's reader must not be used any more.
+func (t *opening) watch() {
+	t.ctx, t.end = context.WithCancel(t.client.ctx)
+	t.sent = t.collectEarly()
+}
+
+// cancel ends the watching, so that the client can be answered. An error means that it has left.
+func (t *opening) cancel() error {
+	if t.sent == nil {
+		return nil
+	}
+	_, gone := t.sent.stop()
+	t.end()
+	return gone
+}
+
+// open dials an allowed target. The caller owns the connection.
+func (t *opening) open() (up net.Conn, toClient, toUpstream []byte, err error) {
+	h, port := t.verdict.Host, t.target.port
+	started := t.sent != nil
+	if !started {
+		t.watch()
+	}
+	defer t.end()
+	if up = t.dialAtOnce(h, port); up == nil {
+		if !started {
+			t.sent.start(t.end)
+		}
+		up, toClient, err = t.dialTunnel(t.ctx, t.rules, h, port)
+	}
+	toUpstream, gone := t.sent.stop()
 	if gone != nil {
 		if err == nil {
-			c.forget(up)
+			t.forget(up)
 		}
 		// A refusal is still recorded (LIB-29).
-		c.reportResolved(err, target, c.key)
+		t.reportResolved(err, t.target, t.key)
 		return nil, nil, nil, errClientGone
 	}
 	if err != nil {
-		c.reportResolved(err, target, c.key)
-		c.log.Debug("proxy: dial failed", "host", v.Host.Name, "port", target.port, "error", err)
+		t.reportResolved(err, t.target, t.key)
+		t.log.Debug("proxy: dial failed", "host", h.Name, "port", port, "error", err)
 	}
 	return up, toClient, toUpstream, err
+}
+
+// openTunnel opens a tunnel to a target that is decided already.
+func (c *client) openTunnel(rules *policy.Network, v policy.Verdict, target authority) (up net.Conn, toClient, toUpstream []byte, err error) {
+	return (&opening{client: c, target: target, rules: rules, verdict: v}).open()
 }
 
 // reportResolved records an error if it is a refusal of resolved addresses.

@@ -31,6 +31,15 @@ type Options struct {
 	// upstream server is used again only under the very rules that it was dialled under. It may be called from many
 	// goroutines. Nil, and a nil result, refuse every destination with "sandbox policy unavailable".
 	Policy func() *policy.Network
+	// Commands are the lists of single commands, which may allow what neither list of the policy names (NET-15). They are
+	// ignored with Open: beside an external proxy no list of a command applies. Nil: there are none.
+	Commands *policy.CommandLists
+	// Ask decides about a destination that the policy leaves undecided: it is called for each connection or request anew,
+	// from many goroutines, with no lock held, and may take as long as it needs. Its context ends when the client has
+	// left or the server is closed; what it answers then opens nothing. It is never called under strictAllowlist, for a
+	// malformed or denied host, or for a client without the token (NET-13). An error, or a panic, denies with "permission
+	// prompt failed". Nil: undecided destinations are refused.
+	Ask func(context.Context, Question) (Answer, error)
 	// Token is what every client must present: 32 lower-case hex digits (NET-18). It reaches no upstream, log or error.
 	// If it is empty and Open is not set, every client is refused.
 	Token string
@@ -40,6 +49,10 @@ type Options struct {
 	Resolver Resolver
 	// Parent is the proxy behind this one (NET-60 to NET-62). Nil: every destination is dialled directly.
 	Parent *Parent
+	// MITM returns the proxy on a Unix socket that some destinations go through and no other way (NET-63). Like Policy, it
+	// is asked for each connection anew and returns the same pointer until the settings change (NET-16). Nil, and a nil
+	// result: there is none.
+	MITM func() *MITM
 	// RequireHostMatch refuses plain requests whose Host field does not name the target (NET-34).
 	RequireHostMatch bool
 	// Filtering is the filter of plain requests.
@@ -104,11 +117,15 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{
-		policy: o.Policy, token: o.Token, open: o.Open, resolver: o.Resolver, parent: o.Parent,
-		requireHostMatch: o.RequireHostMatch, refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
-		onViolation: o.OnViolation, log: o.Logger, limits: o.Limits.orDefaults(),
+	s := &Server{onViolation: o.OnViolation, shared: &shared{
+		policy: o.Policy, commands: o.Commands, askUser: o.Ask, token: o.Token, open: o.Open, resolver: o.Resolver,
+		parent: router{mitm: o.MITM, parent: o.Parent}, requireHostMatch: o.RequireHostMatch,
+		refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
+		log: o.Logger, limits: o.Limits.orDefaults(),
 		conns: map[net.Conn]struct{}{}, listeners: map[net.Listener]struct{}{},
+	}}
+	if o.Open {
+		s.commands = nil
 	}
 	if s.policy == nil {
 		s.policy = func() *policy.Network { return nil }

@@ -22,8 +22,10 @@ type Parent struct {
 	bypassAll   bool
 }
 
-// parentEndpoint is one parent URL.
+// parentEndpoint is one proxy behind this one: a parent URL, or the socket of mitmProxy.
 type parentEndpoint struct {
+	socket string // the path of a Unix socket, in place of all below (NET-63)
+
 	tls  bool
 	host config.Host
 	port uint16

@@ -28,10 +28,13 @@ func (s *Server) dialTunnel(ctx context.Context, rules *policy.Network, h config
 	return conn, nil, err
 }
 
-// dialParent connects to a parent. Its addresses are not judged: the settings name it, not the sandbox (NET-50).
+// dialParent connects to a parent or to the socket of mitmProxy. Its addresses are not judged: the settings name it, not the sandbox (NET-50).
 func (s *Server) dialParent(ctx context.Context, p *parentEndpoint) (net.Conn, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, s.limits.Dial)
 	defer cancel()
+	if p.socket != "" {
+		return s.dialSocket(dialCtx, p.socket)
+	}
 	addrs := []netip.Addr{p.host.Addr}
 	if !p.host.IsLiteral() {
 		var err error

@@ -20,17 +20,29 @@ var ErrServerClosed = errors.New("the proxy server is closed")
 
 // Server is the host side of a sandbox's network: an HTTP and SOCKS5 proxy that lets through what the policy allows.
 // Make one with [New]. All methods may be called from any goroutine.
+//
+// A Server is what the clients of one listener see. The one that New returns has no identity; [Server.ServeFor] and
+// [Server.NewCapture] make others, which share all but that.
 type Server struct {
+	*shared
+	// identity is the attribution key of every client, whatever its user name says; empty: the user name tells (NET-21).
+	identity    string
+	onViolation func(violation.Event)
+}
+
+// shared is what all views of a server have in common.
+type shared struct {
 	policy           func() *policy.Network
+	commands         *policy.CommandLists
+	askUser          func(context.Context, Question) (Answer, error)
 	token            string
 	open             bool
 	resolver         Resolver
-	parent           *Parent
+	parent           router
 	requireHostMatch bool
 	refuseOpaque     bool
 	strip            []string // folded names, see foldName
 	filtering        Filtering
-	onViolation      func(violation.Event)
 	log              *slog.Logger
 	limits           Limits
 	roots            *x509.CertPool // that TLS servers are verified against; nil: the system's
@@ -52,6 +64,32 @@ type Server struct {
 // takes ownership of l. Several listeners may be served at once. A listener of TCP connections is relayed without
 // copying; Unix stream sockets work as well.
 func (s *Server) Serve(l net.Listener) error { return s.serve(l, s.handleClient) }
+
+// ServeFor is Serve for a listener that only the processes of one command can reach. key is its attribution key (its
+// commandId, else its text): every client of l is attributed to it and judged by the list that is registered under it,
+// whatever user name the client presents, as a user name is a label that anyone may write (NET-21). An empty key is Serve.
+//
+// The token is still asked for, but of a CONNECT to port 873 without any Proxy-Authorization: rsync cannot present
+// credentials to its RSYNC_PROXY.
+func (s *Server) ServeFor(l net.Listener, key string) error {
+	view := s.as(key)
+	return view.serve(l, view.handleClient)
+}
+
+// as returns the server as the clients of one command see it.
+func (s *Server) as(key string) *Server {
+	if key == "" {
+		return s
+	}
+	view := &Server{shared: s.shared, identity: key}
+	if onViolation := s.onViolation; onViolation != nil {
+		view.onViolation = func(e violation.Event) {
+			e.CommandID = key
+			onViolation(e)
+		}
+	}
+	return view
+}
 
 // Forward relays every client of l to the proxy that listens on a port of the host's loopback, unfiltered: no policy, no
 // token, no violations (NET-64, for httpProxyPort and socksProxyPort). It takes ownership of l and returns like Serve.
@@ -185,12 +223,20 @@ func (s *Server) release(c net.Conn) {
 // join relays between a client and an upstream connection, both tracked, and returns at once: the goroutine that read the
 // client's request ends and its buffers and stack go back, so that an idle tunnel costs little. It takes ownership.
 func (s *Server) join(client, upstream net.Conn, toClient, toUpstream []byte) {
+	s.joinThen(client, upstream, toClient, toUpstream, nil)
+}
+
+// joinThen is join with a function to be called, unless it is nil, when the tunnel has ended.
+func (s *Server) joinThen(client, upstream net.Conn, toClient, toUpstream []byte, done func()) {
 	s.wg.Add(1)
 	relay.Tunnel{
 		A: client, B: upstream, ToA: toClient, ToB: toUpstream,
 		Done: func() {
 			s.forget(upstream)
 			s.release(client)
+			if done != nil {
+				done()
+			}
 			s.wg.Done()
 		},
 	}.Start()

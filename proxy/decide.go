@@ -1,0 +1,174 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
+	"github.com/srt-sandbox/srt/runtime/violation"
+)
+
+// The reasons of NET-39 that come from the callback.
+const (
+	reasonUserDenied   = "user denied"
+	reasonPromptFailed = "permission prompt failed"
+)
+
+// Question is a destination that the policy leaves undecided. It is a value and may be kept.
+type Question struct {
+	// Host is the canonical host (NET-8), an IPv6 literal in brackets: what would be dialled.
+	Host string
+	// Spelled is the host as the client spelled it. It comes from inside the sandbox: clean it before it is shown.
+	Spelled string
+	// Port is 1 to 65535.
+	Port uint16
+	// Key is the attribution key of the command, empty if unattributed. Unless the listener tells it (see ServeFor) it is a
+	// label that the client chose.
+	Key string
+	// PID is the thread that connects, in the host's numbering; 0 if the source does not know it.
+	PID int
+}
+
+// Answer is what a callback says to a [Question]. Only {Allow: true} without a reason allows: the zero value denies.
+type Answer struct {
+	Allow bool
+	// Reason is why not, for the client and the violation line. It is cleaned and cut to 500 UTF-16 units (NET-75); if
+	// nothing is left of it the text is "user denied".
+	Reason string
+}
+
+// asking is one destination to be decided.
+type asking struct {
+	key  string // attribution key, empty if unattributed
+	pid  int    // of the thread that connects, 0 if unknown
+	host string // as spelled
+	port uint16
+}
+
+// decide is the whole of NET-7 for a client that is admitted; every protocol path uses it. It returns the rules that the
+// destination was allowed under, for the check of resolved addresses. It waits for the callback if only that is left, and
+// fails with errClientGone if the context ends before there is an answer: then nothing may be dialled, and the client
+// gets none. A refusal is for the caller to report, but for one that comes after that failure.
+func (s *Server) decide(ctx context.Context, a asking) (*policy.Network, policy.Verdict, error) {
+	rules, v, undecided := s.decideNow(a)
+	if undecided {
+		return s.decideByAsking(ctx, a, v)
+	}
+	return rules, v, nil
+}
+
+// decideNow is decide without the callback. undecided: the verdict is a refusal that only the callback can turn.
+func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, undecided bool) {
+	rules = s.policy()
+	v = rules.Decide(a.host, a.port)
+	if v.Allowed || v.Denied || v.Malformed || rules.Strict() {
+		return rules, v, false
+	}
+	if entry, ok := s.commands.Allows(s.keyOf(a), v.Host, a.port); ok {
+		return rules, policy.Verdict{Allowed: true, Host: v.Host, Rule: entry}, false
+	}
+	return rules, v, s.askUser != nil
+}
+
+// keyOf is the attribution key: the listener's, else the one that the client presents (NET-21).
+func (s *Server) keyOf(a asking) string {
+	if s.identity != "" {
+		return s.identity
+	}
+	return a.key
+}
+
+// decideByAsking puts an undecided destination to the callback (NET-13). The callback has a goroutine of its own, which
+// outlives the client if the callback does not heed its context: the client's connection is released all the same.
+func (s *Server) decideByAsking(ctx context.Context, a asking, v policy.Verdict) (*policy.Network, policy.Verdict, error) {
+	answered := make(chan policy.Verdict)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		answer, reason := s.callAsk(ctx, a, v.Host)
+		select {
+		case answered <- refusedBy(v, answer, reason):
+		case <-ctx.Done():
+			// What the user has decided is recorded even though the client did not wait for it (LIB-29); that the
+			// callback gave up with its context is no decision.
+			if reason != reasonPromptFailed && !answer && s.ctx.Err() == nil {
+				s.reportAs(a, refusedBy(v, answer, reason))
+			}
+		}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, v, errClientGone
+	case v = <-answered:
+	}
+	// The answer may have taken long. It stands for the allow list, not for what comes before and beside it (NET-7,
+	// NET-16): the rules are those of now.
+	rules := s.policy()
+	if v.Allowed {
+		if now := rules.Decide(a.host, a.port); !now.Allowed && (now.Denied || now.Malformed || rules.Strict()) {
+			v = now
+		}
+	}
+	return rules, v, nil
+}
+
+// refusedBy is the verdict for an answer of the callback.
+func refusedBy(v policy.Verdict, allow bool, reason string) policy.Verdict {
+	v.Allowed, v.Reason = allow, reason
+	return v
+}
+
+// errPanic is a callback that panicked.
+var errPanic = errors.New("the callback panicked")
+
+// callAsk calls the callback and reads its answer: allow, or the reason of the denial.
+func (s *Server) callAsk(ctx context.Context, a asking, h config.Host) (allow bool, reason string) {
+	answer, err := func() (answer Answer, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				answer, err = Answer{}, fmt.Errorf("%w: %v", errPanic, r)
+			}
+		}()
+		return s.askUser(ctx, Question{Host: bracketed(h), Spelled: a.host, Port: a.port, Key: s.keyOf(a), PID: a.pid})
+	}()
+	switch {
+	case err != nil:
+		s.log.Debug("proxy: the ask callback failed", "host", h.Name, "port", a.port, "error", err)
+		return false, reasonPromptFailed
+	case answer == Answer{Allow: true}:
+		return true, ""
+	case answer.Allow: // an allow with a reason contradicts itself
+		return false, reasonUserDenied
+	}
+	if reason = violation.CallbackReason(answer.Reason); reason == "" {
+		reason = reasonUserDenied
+	}
+	return false, reason
+}
+
+// reportAs records a refusal by NET-7 with all that is known of who asked.
+func (s *Server) reportAs(a asking, v policy.Verdict) {
+	s.reportEvent(violation.Event{
+		PID: a.pid, Operation: violation.NetworkOutbound, Target: violation.HostPort(a.host, a.port), Rule: v.Rule,
+		Reason: v.Reason, CommandID: s.keyOf(a),
+	})
+}
+
+// reportEvent hands one refusal to OnViolation (NET-70).
+func (s *Server) reportEvent(e violation.Event) {
+	if s.onViolation != nil {
+		e.Time = time.Now()
+		s.onViolation(e)
+	}
+}
+
+// bracketed is a canonical host as it stands before a port.
+func bracketed(h config.Host) string {
+	if h.Addr.Is6() {
+		return "[" + h.Name + "]"
+	}
+	return h.Name
+}
