@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -65,6 +66,14 @@ type Config struct {
 	Watched bool
 	// Roots says that processes of the sandbox can have other root directories than its own (allowNestedUserNamespaces).
 	Roots bool
+	// Gate decides about connections, for a sandbox whose filter puts connect(2) to the listener (seccomp.Network). With nil
+	// no such call is expected: one that comes fails (EIO) and is reported.
+	Gate Gate
+	// Capture and Waiting are the listeners of ns.Program.ListenCapture on ns.CapturePort and ns.WaitingPort. They are
+	// needed with a Gate, stay the caller's, and must be open until Serve has returned.
+	Capture, Waiting *os.File
+	// Unix says which sockets of the host a program may connect to by path.
+	Unix UnixRules
 	// Workers is how many calls can be under way at the same time, 64 if it is 0. Each takes a thread and a hand.
 	Workers int
 }
@@ -101,6 +110,8 @@ func New(c Config) (*Server, error) {
 	switch {
 	case c.Listener == nil, c.NewHand == nil, c.Judge == nil:
 		return nil, errors.New("broker: a listener, a source of hands and a judge are needed")
+	case c.Gate != nil && (c.Capture == nil || c.Waiting == nil):
+		return nil, errors.New("broker: a gate takes the listeners that captured connections go to")
 	case c.Workers < 0:
 		return nil, fmt.Errorf("broker: %d workers cannot be", c.Workers)
 	case c.Workers == 0:
