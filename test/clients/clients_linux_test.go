@@ -1,0 +1,188 @@
+package clients
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/srt-sandbox/srt/test/programs/stage"
+)
+
+// client is a program that has to reach one server. Its script runs in an empty directory with HOST and PORT set; it fails
+// when the program does.
+type client struct {
+	name string
+	// proxied tells that the program follows the proxy variables that srt sets, so that it needs no transparent capture.
+	proxied bool
+	script  string
+	want    string // in what it prints
+	// at is where its server is; without it, at a name of its own.
+	at func(*testing.T, *world) endpoint
+}
+
+const sshOptions = ` -F "$W/ssh/client/config"`
+
+// clientTable are the clients of the issue, each as its manual has it.
+var clientTable = []client{
+	{"curl http", true, `curl -fsS http://$HOST/`, greeting, nil},
+	{"curl https", true, `curl -fsS --http1.1 https://$HOST/`, greeting + " by HTTP/1.1", nil},
+	{"curl http2", true, `curl -fsS --http2 https://$HOST/`, greeting + " by HTTP/2", nil},
+	// A curl with HTTP/3 tries QUIC first; every other one has nothing to fall back from, and get.py does what it would do.
+	{"curl http3 falls back", true, `if curl -V | grep -q HTTP3; then curl -fsS --http3 https://$HOST/; else curl -fsS https://$HOST/; fi`, greeting, nil},
+	{"curl dual stack", false, `curl -4fsS https://$HOST/; [ -z "$SIX" ] || curl -6fsS https://$HOST/`, greeting, nil},
+	{"wget", true, `wget -t1 -qO- http://$HOST/; wget -t1 -qO- --ca-certificate=$SSL_CERT_FILE https://$HOST/`, greeting, nil},
+	{"git https", true, `git clone -q https://$HOST/git/hello.git; cd hello; cat greeting; git push -q origin HEAD:refs/heads/$HOST; git ls-remote`,
+		"refs/heads/h", nil},
+	{"git ssh", true, `export GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh}` + strings.ReplaceAll(sshOptions, `"`, `\"`) + `"
+		git clone -q ssh://$HOST$W/ssh/hello.git; cd hello; cat greeting; git push -q origin HEAD:refs/heads/$HOST; git ls-remote`, "refs/heads/h", nil},
+	{"ssh", false, `ssh` + sshOptions + ` $HOST 'echo hello from $((6 * 7))'`, "hello from 42", nil},
+	{"scp", false, `scp -q` + sshOptions + ` $HOST:$W/ca.pem copy; cmp copy $W/ca.pem; echo copied`, "copied", nil},
+	{"node fetch", false, `node $W/get.js fetch http://$HOST/ https://$HOST/`, "fetch " + greeting, nil},
+	{"node get", false, `node $W/get.js get http://$HOST/ https://$HOST/`, "get " + greeting, nil},
+	{"python requests", true, `/usr/bin/python3 $W/get.py requests http://$HOST/ https://$HOST/`, "requests " + greeting, nil},
+	{"python urllib", true, `/usr/bin/python3 $W/get.py urllib http://$HOST/ https://$HOST/`, "urllib " + greeting, nil},
+	{"python asyncio", false, `/usr/bin/python3 $W/get.py asyncio $HOST 7 443`, greeting + ": asyncio", nil},
+	{"python socket", false, `/usr/bin/python3 $W/get.py socket $HOST 7`, greeting + ": socket", nil},
+	{"python epoll", false, `/usr/bin/python3 $W/get.py epoll $HOST 7`, greeting + ": epoll", nil},
+	{"quic first", false, `/usr/bin/python3 $W/get.py quic_first $HOST 443`, "udp EACCES", nil},
+	{"go net-http", true, `$W/goget http://$HOST/ https://$HOST/`, greeting + " by HTTP/2", nil},
+	{"java", false, `java -Xshare:auto -XX:TieredStopAtLevel=1 -cp $W/java Get http://$HOST/ https://$HOST/`, "URLConnection " + greeting, nil},
+	{"npm install", true, `npm install --no-audit --no-fund --fetch-retries=0 --registry=https://$HOST/npm/ srt-hello
+		node -p 'require("srt-hello")'`, greeting, nil},
+	{"pip download", true, `/usr/bin/python3 -m pip --retries 0 --disable-pip-version-check download -q --no-cache-dir --no-deps --index-url https://$HOST/simple srt-hello
+		ls`, "srt_hello-1.0-py3-none-any.whl", nil},
+	{"apt-get update", true, `mkdir -p state/lists/partial cache/archives/partial etc log
+		echo "deb [trusted=yes] http://$HOST/apt ./" >sources.list
+		options="-o APT::Sandbox::User=root -o Dir::Etc=$PWD/etc -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::State=$PWD/state -o Dir::Cache=$PWD/cache
+			-o Dir::Log=$PWD/log -o Dir::State::Status=/dev/null -o Acquire::Languages=none -o Acquire::Retries=0"
+		apt-get $options -q -o APT::Update::Error-Mode=any update
+		apt-cache $options show srt-hello`, "Description: " + greeting, nil},
+	{"rsync", true, `rsync rsync://$HOST/files/greeting copy; cat copy`, greeting, nil},
+	{"nc", false, `echo nc | nc -N $HOST 7`, greeting + ": nc", nil},
+	{"psql by name", false, `psql -h $HOST -U srt -d postgres -Atc 'select 6 * 7'`, "42", nil},
+	{"psql on loopback", false, `psql -h $HOST -p $PORT -U srt -d postgres -Atc 'select 6 * 7'`, "42", loopback(postgresSocket)},
+	{"redis-cli by name", false, `redis-cli -e -h $HOST echo "` + greeting + `"`, greeting, nil},
+	{"redis-cli on loopback", false, `redis-cli -e -h $HOST -p $PORT echo "` + greeting + `"`, greeting, loopback(redisSocket)},
+
+	// NO_PROXY lists the private ranges: clients that honour it for a range go to an allow-listed address directly.
+	{"no_proxy curl", false, `curl -fsS http://$HOST/`, greeting, literal},
+	{"no_proxy wget", true, `wget -t1 -qO- http://$HOST/`, greeting, literal},
+	{"no_proxy requests", false, `/usr/bin/python3 $W/get.py requests http://$HOST/`, greeting, literal},
+	{"no_proxy urllib", true, `/usr/bin/python3 $W/get.py urllib http://$HOST/`, greeting, literal},
+	{"no_proxy go", false, `$W/goget http://$HOST/`, greeting, literal},
+	{"no_proxy npm", true, `npm view --fetch-retries=0 --registry=http://$HOST/npm/ srt-hello version`, "1.0.0", literal},
+	{"no_proxy node", false, `node $W/get.js fetch http://$HOST/`, greeting, literal},
+}
+
+func literal(_ *testing.T, w *world) endpoint { return w.literal() }
+
+func loopback(socket string) func(*testing.T, *world) endpoint {
+	return func(t *testing.T, w *world) endpoint { return w.onLoopback(t, w.relayTo(socket)) }
+}
+
+// noMode is the exit status of a run whose environment is not as its mode has it.
+const noMode = 222
+
+// mode is what a program finds in its environment.
+type mode struct {
+	name    string
+	prelude string // shell text
+	bare    bool
+}
+
+var modes = []mode{
+	{"variables", `[ -n "$HTTP_PROXY" ] && [ -n "$no_proxy" ] || { echo "got no proxy variables" >&2; exit 222; }`, false},
+	{"bare", `unset $(compgen -e | grep -i proxy) GIT_SSH_COMMAND GIT_CONFIG_PARAMETERS JAVA_TOOL_OPTIONS
+		if env | grep -i proxy >&2; then exit 222; fi`, true},
+}
+
+// captureVariable is set where srt captures the connections of programs that know no proxy.
+const captureVariable = "SRT_TEST_CAPTURE"
+
+// TestNet_RealClients: NET-7 and NET-90 with every client of the table, each as root and as an ordinary user, with srt's
+// variables and without any; and of the limits that end the chapter, programs that ignore proxies, names, private
+// addresses in NO_PROXY, and QUIC.
+func TestNet_RealClients(t *testing.T) {
+	stage.Need(t, "curl", "wget", "git", "ssh", "node", "npm", "javac", "psql", "redis-cli", "redis-server", "rsync", "nc", "ip", "apt-get")
+	w := newWorld(t)
+	w.gitRepositories(t)
+	w.serveWeb(t)
+	w.serveEcho(t)
+	w.servePostgres(t)
+	w.serveRedis(t)
+	w.serveRsync(t)
+	w.serveSSH(t)
+	w.build(t)
+	t.Run("clients", func(t *testing.T) {
+		for _, c := range clientTable {
+			t.Run(c.name, func(t *testing.T) {
+				stage.EachAlong(t, func(s *stage.Stage) {
+					w.sshKey(s)
+					for _, m := range modes {
+						s.T.Run(m.name, func(t *testing.T) { w.both(t, s, c, m) })
+					}
+				})
+			})
+		}
+	})
+	for _, fault := range w.faults {
+		t.Error(fault)
+	}
+}
+
+// both runs a client where its server is listed, and where it is not.
+func (w *world) both(t *testing.T, s *stage.Stage, c client, m mode) {
+	if (m.bare || !c.proxied) && os.Getenv(captureVariable) == "" {
+		t.Skipf("got no %s, want it: this needs an srt that captures connections", captureVariable)
+	}
+	at := c.at
+	if at == nil {
+		at = func(*testing.T, *world) endpoint { return w.named() }
+	}
+	listed, other := at(t, w), at(t, w)
+	settings := w.settings(s, listed.allow)
+
+	r := w.run(s, settings, m, c, listed)
+	if r.Status != 0 || !strings.Contains(r.Stdout, c.want) {
+		t.Errorf("listed, want status 0 and %q: %v", c.want, r)
+	}
+	if w.arrivals(listed) == 0 {
+		t.Errorf("listed, yet nothing arrived at %s: %v", listed.host, r)
+	}
+
+	r = w.run(s, settings, m, c, other)
+	if r.Status <= 0 || r.Status == noMode || strings.Contains(r.Stdout, c.want) {
+		t.Errorf("not listed, want a failure: %v", r)
+	}
+	if n := w.arrivals(other); n != 0 {
+		t.Errorf("not listed, yet %d connections arrived at %s: %v", n, other.host, r)
+	}
+}
+
+// settings admits one entry, and lets the account write its home and its temporary files.
+func (w *world) settings(s *stage.Stage, allow string) string {
+	s.T.Helper()
+	path := s.Dir + "/settings-" + strings.NewReplacer(":", "_", "/", "_").Replace(allow) + ".json"
+	s.File(path, fmt.Sprintf(`{
+	"network": {"allowedDomains": [%q], "deniedDomains": []},
+	"filesystem": {"denyRead": [], "allowWrite": [%q, %q], "denyWrite": []}
+}
+`, allow, s.Home, s.Temp))
+	return path
+}
+
+// run runs the script of a client in a sandbox.
+func (w *world) run(s *stage.Stage, settings string, m mode, c client, e endpoint) stage.Result {
+	s.T.Helper()
+	script := "set -o pipefail\ncd \"$(mktemp -d)\"\n" + m.prelude + "\n" + c.script
+	cmd := s.Command(plain(s.Srt(settings, stage.Shell(script)...))...)
+	ca, six := w.path("ca.pem"), ""
+	if w.six {
+		six = "1"
+	}
+	cmd.Env = append(append([]string{}, s.Env...), "HOST="+e.host, "PORT="+e.port, "W="+w.dir, "SIX="+six,
+		"SSL_CERT_FILE="+ca, "REQUESTS_CA_BUNDLE="+ca, "PIP_CERT="+ca, "GIT_SSL_CAINFO="+ca, "NODE_EXTRA_CA_CERTS="+ca,
+		"CURL_CA_BUNDLE="+ca, "npm_config_cafile="+ca, "npm_config_update_notifier=false")
+	return s.Finish(cmd)
+}

@@ -1,0 +1,95 @@
+"""Prints what a server answers, in the way that the first argument names."""
+import asyncio
+import errno
+import os
+import socket
+import ssl
+import sys
+
+
+def with_requests(*urls):
+    import requests
+    for url in urls:
+        answer = requests.get(url, timeout=60)
+        answer.raise_for_status()
+        print("requests", answer.text)
+
+
+def with_urllib(*urls):
+    from urllib.request import urlopen
+    for url in urls:
+        print("urllib", urlopen(url, timeout=60).read().decode())
+
+
+async def over(host, port, context):
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    if context is None:
+        writer.write(b"asyncio\n")
+    else:
+        writer.write(b"GET / HTTP/1.1\r\nHost: " + host.encode() + b"\r\nConnection: close\r\n\r\n")
+    print("asyncio", (await reader.read()).decode())
+    writer.close()
+
+
+def with_asyncio(host, plain, tls):
+    async def both():
+        await asyncio.gather(over(host, plain, None), over(host, tls, ssl.create_default_context()))
+    asyncio.run(both())
+
+
+def with_quic_first(host, tls):
+    """As a QUIC client does: datagrams first, and TCP as soon as they fail."""
+    for family, kind, proto, _, address in socket.getaddrinfo(host, int(tls), type=socket.SOCK_DGRAM):
+        for addressed in (True, False):
+            with socket.socket(family, kind, proto) as s:
+                try:
+                    if addressed:
+                        s.sendto(b"\xc0" + bytes(1199), address)
+                    else:
+                        s.connect(address)
+                        s.send(b"\xc0" + bytes(1199))
+                    sys.exit("a datagram left for %s" % (address,))
+                except OSError as e:
+                    if e.errno != errno.EACCES:
+                        raise
+                    print("udp", errno.errorcode[e.errno])
+    with_urllib("https://%s:%s/" % (host, tls))
+
+
+def with_socket(host, port):
+    with socket.create_connection((host, int(port)), timeout=60) as s:
+        s.sendall(b"socket\n")
+        s.shutdown(socket.SHUT_WR)
+        print(s.makefile().read())
+
+
+def with_epoll(host, port):
+    """Non-blocking, watched since before connect, and raced over all addresses, as event loops do."""
+    import select
+    with select.epoll() as poll:
+        racing = {}
+        for family, kind, proto, _, address in socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM):
+            s = socket.socket(family, kind | socket.SOCK_NONBLOCK, proto)
+            poll.register(s, select.EPOLLOUT | select.EPOLLERR)
+            racing[s.fileno()] = s
+            code = s.connect_ex(address)
+            if code not in (0, errno.EINPROGRESS):
+                poll.unregister(s)
+                del racing[s.fileno()]
+                failure = code
+        while racing:
+            for fd, _ in poll.poll(60):
+                failure = racing[fd].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if failure == 0 and racing[fd].connect_ex(racing[fd].getpeername()) in (0, errno.EISCONN):
+                    winner = racing[fd]
+                    winner.setblocking(True)
+                    winner.sendall(b"epoll\n")
+                    winner.shutdown(socket.SHUT_WR)
+                    print(winner.makefile().read())
+                    return
+                poll.unregister(fd)
+                del racing[fd]
+        sys.exit(os.strerror(failure))
+
+
+globals()["with_" + sys.argv[1]](*sys.argv[2:])
