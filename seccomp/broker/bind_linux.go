@@ -63,7 +63,8 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 	return c.bindAt(socket, origin{place.dir}, unixAddress(place.last), true)
 }
 
-// bindAt binds a copy of the caller's socket, in the directory o if the address is a path.
+// bindAt binds a copy of the caller's socket, in the directory o if the address is a path. A path is remembered before the
+// caller has its answer, so that nobody can connect to it too early.
 func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome {
 	p, errno := c.program(inDir)
 	if errno != 0 {
@@ -75,7 +76,9 @@ func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome 
 	}
 	bound := p.Len()
 	p.Call("bind", "the socket", unix.SYS_BIND, s.Arg(), p.Bytes(address), ns.Int(len(address)))
-	p.finish()
+	if !inDir {
+		p.finish()
+	}
 	r, errno := p.do()
 	if inDir && o.fd >= 0 && errno == 0 {
 		c.leaveDirectory()
@@ -85,6 +88,10 @@ func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome 
 		return failed(errno)
 	case r.Failed >= 0 && r.Failed < bound && r.Errno == unix.ENOTDIR:
 		return failed(unix.ENOTDIR)
+	}
+	if inDir && r.Failed < 0 {
+		c.s.boundUnix(socket)
+		return outcome{}
 	}
 	return c.made(&r)
 }
@@ -104,21 +111,10 @@ func (c *call) leaveDirectory() {
 
 // socket takes a copy of one of the caller's descriptors, which must be a socket.
 func (c *call) socket(fd int32) (int, syscall.Errno) {
-	if fd < 0 {
-		return -1, unix.EBADF
-	}
-	pidfd, errno := c.pidfd()
+	copied, errno := c.duplicate(fd)
 	if errno != 0 {
 		return -1, errno
 	}
-	copied, err := unix.PidfdGetfd(pidfd, int(fd), 0)
-	switch {
-	case errors.Is(err, unix.EBADF):
-		return -1, unix.EBADF
-	case err != nil:
-		return -1, c.broken(fmt.Errorf("copy a socket of the caller (pidfd_getfd): %w", err))
-	}
-	c.hold(copied)
 	var st unix.Stat_t
 	if err := unix.Fstat(copied, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return -1, unix.ENOTSOCK
@@ -126,16 +122,39 @@ func (c *call) socket(fd int32) (int, syscall.Errno) {
 	return copied, 0
 }
 
+// duplicate takes a copy of one of the caller's descriptors. It is the caller's if the call still waits afterwards.
+func (c *call) duplicate(fd int32) (int, syscall.Errno) {
+	if fd < 0 {
+		return -1, unix.EBADF
+	}
+	copied := -1
+	take := func(pidfd int) (err error) {
+		copied, err = unix.PidfdGetfd(pidfd, int(fd), 0)
+		return err
+	}
+	err := c.onPidfd(take)
+	if errors.Is(err, unix.EINVAL) { // an older kernel
+		pidfd, errno := c.processPidfd()
+		if errno != 0 {
+			return -1, errno
+		}
+		err = take(pidfd)
+	}
+	switch {
+	case errors.Is(err, unix.EBADF):
+		return -1, unix.EBADF
+	case err != nil:
+		return -1, c.broken(fmt.Errorf("copy a socket of the caller (pidfd_getfd): %w", err))
+	}
+	return c.hold(copied), 0
+}
+
 // pidfdThread is PIDFD_THREAD of Linux 6.9: a descriptor of a thread, not of its process (pidfd_open(2)).
 const pidfdThread = unix.O_EXCL
 
-// pidfd is a descriptor of the calling thread. Where the kernel has only those of processes, it is of the caller's, if the
-// two share their descriptors: else the same number means something else (clone(2), CLONE_FILES).
-func (c *call) pidfd() (int, syscall.Errno) {
-	fd, err := unix.PidfdOpen(c.tid, pidfdThread)
-	if err == nil {
-		return c.hold(fd), 0
-	}
+// processPidfd is a descriptor of the caller's process, for kernels that have none of threads. It serves if the two share
+// their descriptors: else the same number means something else (clone(2), CLONE_FILES).
+func (c *call) processPidfd() (int, syscall.Errno) {
 	if errno := c.readStatus(); errno != 0 {
 		return -1, errno
 	}
@@ -145,7 +164,8 @@ func (c *call) pidfd() (int, syscall.Errno) {
 			return -1, c.broken(errors.New("the calling thread has descriptors of its own, which takes Linux 6.9"))
 		}
 	}
-	if fd, err = unix.PidfdOpen(c.status.tgid, 0); err != nil {
+	fd, err := unix.PidfdOpen(c.status.tgid, 0)
+	if err != nil {
 		return -1, c.broken(fmt.Errorf("open a descriptor of the caller (pidfd_open): %w", err))
 	}
 	return c.hold(fd), 0

@@ -92,6 +92,7 @@ type Server struct {
 	outer   procKind
 	root    rootOnce
 	changes changes
+	unix    unixSockets
 
 	// moving is held for writing around the judging and performing of a rename, and for reading while directories are
 	// made, so that no directory can take the place of what was judged (Judge.Moves).
@@ -133,6 +134,7 @@ func (s *Server) Serve() error {
 	close(s.reports)
 	<-told
 	s.threads.close()
+	s.unix.close()
 	return err
 }
 

@@ -1,0 +1,140 @@
+package broker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
+)
+
+// unixPeer is what is to be connected to what.
+type unixPeer struct {
+	socket  int    // a copy of the caller's
+	object  int    // O_PATH descriptor of the peer's file; -1 for an address without one
+	address []byte // with object -1
+}
+
+// tryUnix has the hand connect the socket, without waiting for longer than the socket's SO_SNDTIMEO says.
+func (c *call) tryUnix(u *unixPeer) syscall.Errno {
+	p, another, errno := c.unixProgram()
+	if errno != 0 {
+		return errno
+	}
+	if another {
+		if errno := u.state(); errno != 0 {
+			return errno
+		}
+	}
+	socket := p.hand.PassFD(u.socket)
+	address := u.address
+	if u.object >= 0 {
+		p.hand.PassFD(u.object)
+		address = unixAddress(strconv.Itoa(ns.HandFirst + 1)) // the second descriptor that is passed
+		p.Call("enter", "the directory of descriptors", unix.SYS_FCHDIR, ns.Int(ns.HandFDs))
+	}
+	step := p.Len()
+	connected := p.Call("connect", c.text, unix.SYS_CONNECT, socket.Arg(), p.Bytes(address), ns.Int(len(address)))
+	p.Tolerate(unix.EAGAIN, unix.ECONNREFUSED, unix.EPROTOTYPE)
+	if another {
+		p.takeBack()
+	}
+	if u.object >= 0 {
+		p.Call("leave", "the directory of descriptors", unix.SYS_CHDIR, p.Str("/"))
+	}
+	r, errno := p.do()
+	switch {
+	case errno != 0:
+		return errno
+	case r.Failed >= 0 && u.object >= 0:
+		c.leaveDirectory()
+	}
+	_, done := r.Value(connected)
+	switch {
+	case done:
+		return 0 // whatever failed after that
+	case r.Failed < 0:
+		return r.Tolerated(connected)
+	case r.Failed != step:
+		return c.broken(fmt.Errorf("connect a socket in the sandbox: %w", r.Err()))
+	}
+	return r.Errno
+}
+
+// state says in advance what the kernel would say of a socket that cannot be connected any more: a hand that acts with
+// other effective ids does not outlive an error that its program does not expect.
+func (u *unixPeer) state() syscall.Errno {
+	if listens, err := unix.GetsockoptInt(u.socket, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err == nil && listens != 0 {
+		return unix.EINVAL
+	}
+	kind, err := unix.GetsockoptInt(u.socket, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind == unix.SOCK_DGRAM {
+		return 0 // which is connected anew
+	}
+	if _, err := unix.Getpeername(u.socket); err == nil {
+		return unix.EISCONN
+	}
+	return 0
+}
+
+// unixProgram begins a program that connects with the caller's rights and under its effective ids, which the peer is told
+// (SO_PEERCRED, unix(7)). another says that they are not the hand's own, and are to be given back in the program itself
+// (takeBack): a hand that ends one under other effective ids does not live on.
+func (c *call) unixProgram() (p *program, another bool, errno syscall.Errno) {
+	own := c.s.config.Rights
+	if own != nil {
+		if errno := c.readStatus(); errno != 0 {
+			return nil, false, errno
+		}
+	}
+	s := &c.status
+	if own == nil || s.uids[1] == own.UID && s.gids[1] == own.GID {
+		p, errno := c.program(false)
+		return p, false, errno
+	}
+	hand, err := c.w.getHand()
+	if err != nil {
+		return nil, false, c.broken(err)
+	}
+	if errno := c.limitRights(); errno != 0 {
+		return nil, false, errno
+	}
+	p = &program{Program: hand.Program(), c: c, hand: hand}
+	p.ActAs(ns.Identity{UID: s.uids[3], GID: s.gids[3], Groups: s.groups, Effective: own.Effective})
+	const op = "act under the ids of the caller"
+	p.Call(op, "setresgid", unix.SYS_SETRESGID, keepID, ns.Int(s.gids[1]), keepID)
+	p.Call(op, "setresuid", unix.SYS_SETRESUID, keepID, ns.Int(s.uids[1]), keepID)
+	// With the effective ids those of file access have changed, and the capabilities.
+	p.capabilities(op, own.Effective, own.Effective)
+	p.Call(op, "setfsgid", unix.SYS_SETFSGID, ns.Int(s.gids[3]))
+	p.Call(op, "setfsuid", unix.SYS_SETFSUID, ns.Int(s.uids[3]))
+	p.capabilities(op, own.Effective, ns.Capabilities(s.effective)&own.Effective)
+	return p, true, 0
+}
+
+// keepID leaves an id of setresuid(2) as it is.
+var keepID = ns.Int(-1)
+
+// takeBack appends that the hand is itself again. Its real ids have remained, and so it may.
+func (p *program) takeBack() {
+	own := p.c.s.config.Rights
+	const op = "act under the hand's own ids again"
+	p.Call(op, "setresuid", unix.SYS_SETRESUID, keepID, ns.Int(own.UID), keepID)
+	p.Call(op, "setresgid", unix.SYS_SETRESGID, keepID, ns.Int(own.GID), keepID)
+}
+
+// capabilities appends capset(2).
+func (p *program) capabilities(op string, permitted, effective ns.Capabilities) {
+	head := binary.NativeEndian.AppendUint32(nil, unix.LINUX_CAPABILITY_VERSION_3)
+	head = binary.NativeEndian.AppendUint32(head, 0) // the hand itself
+	var data []byte
+	for shift := 0; shift <= 32; shift += 32 {
+		for _, set := range [...]ns.Capabilities{effective, permitted, 0} {
+			data = binary.NativeEndian.AppendUint32(data, uint32(set>>shift))
+		}
+	}
+	p.Call(op, "capset", unix.SYS_CAPSET, p.Bytes(head), p.Bytes(data))
+}
