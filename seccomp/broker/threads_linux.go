@@ -17,6 +17,7 @@ type thread struct {
 	tid    int
 	dir    int // O_PATH, /proc/TID
 	status int // its file status, -1 until needed
+	pidfd  int // of the thread that has the number now, -1 until needed; not tied to dir
 	used   uint64
 
 	room time.Time // until then it has far fewer descriptors than it may have
@@ -31,13 +32,15 @@ func openThread(tid int) (*thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &thread{tid: tid, dir: dir, status: -1}, nil
+	return &thread{tid: tid, dir: dir, status: -1, pidfd: -1}, nil
 }
 
 func (t *thread) close() {
 	unix.Close(t.dir)
-	if t.status >= 0 {
-		unix.Close(t.status)
+	for _, fd := range [...]int{t.status, t.pidfd} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
 }
 
@@ -133,6 +136,33 @@ func (c *call) onThread(f func(t *thread) error) error {
 	}
 	c.thread, t.checked = t, true
 	return f(t)
+}
+
+// onPidfd runs f on a descriptor of the calling thread (PIDFD_THREAD, Linux 6.9: EINVAL before). It is kept: while the
+// thread lives that it is for, no other has the number, and once it has ended every use fails with ESRCH. That counts
+// only for a new one. It says nothing about the thread's directory.
+func (c *call) onPidfd(f func(pidfd int) error) error {
+	if c.thread == nil {
+		t, err := c.s.threads.take(c.tid)
+		if err != nil {
+			return err
+		}
+		c.thread = t
+	}
+	t, kept := c.thread, c.thread.pidfd >= 0
+	if kept {
+		if err := f(t.pidfd); !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+		unix.Close(t.pidfd)
+		t.pidfd = -1
+	}
+	fd, err := unix.PidfdOpen(c.tid, pidfdThread)
+	if err != nil {
+		return err
+	}
+	t.pidfd = fd
+	return f(fd)
 }
 
 // statusBuffer is more than the file ever has, a long list of groups included (NGROUPS_MAX is 65,536 of 11 digits).
