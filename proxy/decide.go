@@ -48,19 +48,9 @@ type asking struct {
 	port uint16
 }
 
-// decide is the whole of NET-7 for a client that is admitted; every protocol path uses it. It returns the rules that the
-// destination was allowed under, for the check of resolved addresses. It waits for the callback if only that is left, and
-// fails with errClientGone if the context ends before there is an answer: then nothing may be dialled, and the client
-// gets none. A refusal is for the caller to report, but for one that comes after that failure.
-func (s *Server) decide(ctx context.Context, a asking) (*policy.Network, policy.Verdict, error) {
-	rules, v, undecided := s.decideNow(a)
-	if undecided {
-		return s.decideByAsking(ctx, a, v)
-	}
-	return rules, v, nil
-}
-
-// decideNow is decide without the callback. undecided: the verdict is a refusal that only the callback can turn.
+// decideNow is NET-7 without the callback, for a client that is admitted. Every protocol path begins with it and, where
+// the verdict is undecided (a refusal that only the callback can turn), goes on with decideByAsking. The rules are those
+// that the verdict was made by, for the check of resolved addresses. A refusal is for the caller to report.
 func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, undecided bool) {
 	rules = s.policy()
 	v = rules.Decide(a.host, a.port)
@@ -70,7 +60,7 @@ func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, u
 	if entry, ok := s.commands.Allows(s.keyOf(a), v.Host, a.port); ok {
 		return rules, policy.Verdict{Allowed: true, Host: v.Host, Rule: entry}, false
 	}
-	return rules, v, s.askUser != nil
+	return rules, v, s.askUser != nil && a.port != 0
 }
 
 // keyOf is the attribution key: the listener's, else the one that the client presents (NET-21).
@@ -81,44 +71,70 @@ func (s *Server) keyOf(a asking) string {
 	return a.key
 }
 
-// decideByAsking puts an undecided destination to the callback (NET-13). The callback has a goroutine of its own, which
-// outlives the client if the callback does not heed its context: the client's connection is released all the same.
+// decideRequest decides about a plain request, each anew (NET-28). It fails only with errClientGone: the client has left
+// while the callback was asked, and gets no answer.
+func (c *client) decideRequest(target authority) (*policy.Network, policy.Verdict, error) {
+	a := asking{key: c.key, host: target.host, port: target.port}
+	rules, v, undecided := c.decideNow(a)
+	if !undecided {
+		return rules, v, nil
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	stop := c.watchClient(cancel)
+	rules, v, err := c.decideByAsking(ctx, a, v)
+	stop()
+	if err == nil && ctx.Err() != nil { // it left at the very end
+		if !v.Allowed {
+			c.reportAs(a, v)
+		}
+		err = errClientGone
+	}
+	return rules, v, err
+}
+
+// decideByAsking puts an undecided destination to the callback (NET-13). It fails only with errClientGone, if the context
+// ends before there is an answer: then nothing may be dialled, and a denial that still comes is reported here. The
+// callback has a goroutine of its own, which outlives the client, and the server, if the callback does not heed its
+// context: their connections are released all the same.
 func (s *Server) decideByAsking(ctx context.Context, a asking, v policy.Verdict) (*policy.Network, policy.Verdict, error) {
 	answered := make(chan policy.Verdict)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		answer, reason := s.callAsk(ctx, a, v.Host)
-		select {
-		case answered <- refusedBy(v, answer, reason):
-		case <-ctx.Done():
-			// What the user has decided is recorded even though the client did not wait for it (LIB-29); that the
-			// callback gave up with its context is no decision.
-			if reason != reasonPromptFailed && !answer && s.ctx.Err() == nil {
-				s.reportAs(a, refusedBy(v, answer, reason))
+		v.Allowed, v.Reason = false, reasonPromptFailed
+		defer func() { // a callback may even end its goroutine
+			select {
+			case answered <- v:
+			case <-ctx.Done():
+				// What the user has decided is recorded even though the client did not wait for it (LIB-29); that the
+				// callback gave up with its context is no decision.
+				if !v.Allowed && v.Reason != reasonPromptFailed && s.ctx.Err() == nil {
+					s.reportAs(a, v)
+				}
 			}
-		}
+		}()
+		v.Allowed, v.Reason = s.callAsk(ctx, a, v.Host)
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, v, errClientGone
-	case v = <-answered:
+		return nil, policy.Verdict{}, errClientGone
+	case v := <-answered:
+		rules, v := s.stillAllowed(a, v)
+		return rules, v, nil
 	}
-	// The answer may have taken long. It stands for the allow list, not for what comes before and beside it (NET-7,
-	// NET-16): the rules are those of now.
+}
+
+// stillAllowed looks at an answer of the callback, which may have taken long. It stands for the allow list, not for what
+// comes before that and beside it (NET-7, NET-16): the rules are those of now.
+func (s *Server) stillAllowed(a asking, v policy.Verdict) (*policy.Network, policy.Verdict) {
 	rules := s.policy()
 	if v.Allowed {
 		if now := rules.Decide(a.host, a.port); !now.Allowed && (now.Denied || now.Malformed || rules.Strict()) {
 			v = now
 		}
 	}
-	return rules, v, nil
-}
-
-// refusedBy is the verdict for an answer of the callback.
-func refusedBy(v policy.Verdict, allow bool, reason string) policy.Verdict {
-	v.Allowed, v.Reason = allow, reason
-	return v
+	return rules, v
 }
 
 // errPanic is a callback that panicked.
