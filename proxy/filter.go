@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,18 +98,19 @@ const (
 )
 
 // askFilter asks the filter, if there is one, about a request that has passed every other check, and prepares what goes
-// out. gone: the client has left, and there is nobody to answer.
-func (c *client) askFilter(e *exchange) (refusal answer, refused, gone bool) {
+// out. A client that leaves meanwhile sets e.gone.
+func (c *client) askFilter(e *exchange) (answer, bool) {
 	if c.filtering.Filter == nil {
-		return answer{}, false, false
+		return answer{}, false
 	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	defer cancel(nil)
-	stop := c.watchClient(func() { cancel(errClientGone) })
-	d, err := callFilter(ctx, c.filtering.Filter, c.filterRequest(e))
-	stop()
-	if errors.Is(context.Cause(ctx), errClientGone) {
-		return answer{}, false, true
+	var d FilterDecision
+	var err error
+	c.watched(e, func(ctx context.Context) error {
+		d, err = callFilter(ctx, c.filtering.Filter, c.filterRequest(e))
+		return nil
+	})
+	if e.gone {
+		return answer{}, true
 	}
 	status, reason := 403, ""
 	switch {
@@ -132,10 +132,10 @@ func (c *client) askFilter(e *exchange) (refusal answer, refused, gone bool) {
 	}
 	if reason != "" {
 		c.reportRequest(e, reason)
-		return filterRefused(status, reason), true, false
+		return filterRefused(status, reason), true
 	}
 	d.edit(e.req)
-	return answer{}, false, false
+	return answer{}, false
 }
 
 // callFilter turns a panic of the filter into an error (REQ-16).

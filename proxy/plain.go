@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
@@ -26,6 +27,8 @@ type exchange struct {
 	continued bool
 	// keep: the connection may carry another request afterwards.
 	keep bool
+	// gone: the client left while it was decided about, and there is nobody to answer.
+	gone bool
 }
 
 // reusable reports whether the request may go out on a connection that was used before: only if it could be repeated
@@ -44,11 +47,8 @@ func (e *exchange) hasBody() bool { return e.framing == httphead.Chunked || e.le
 func (c *client) servePlain(req *httphead.Request) bool {
 	e := &exchange{req: req}
 	refusal, refused := c.judge(e)
-	if !refused {
-		var gone bool
-		if refusal, refused, gone = c.askFilter(e); gone {
-			return false
-		}
+	if e.gone {
+		return false
 	}
 	if refused {
 		// A body that follows a refusal is not read, so that only a request without one leaves the connection usable.
@@ -85,10 +85,11 @@ func (c *client) judge(e *exchange) (answer, bool) {
 	if e.target, ok = parseTarget(req.Method, req.Target); !ok {
 		return c.refuseTarget(e, reasonMalformedTarget), true
 	}
-	e.rules = c.policy()
-	v := e.rules.Decide(e.target.host, e.target.port)
+	v := c.decidePlain(e)
 	e.host = v.Host
 	switch {
+	case e.gone:
+		return answer{}, true
 	case v.Malformed:
 		return c.refuseTarget(e, reasonMalformedTarget), true
 	case !v.Allowed:
@@ -98,7 +99,33 @@ func (c *client) judge(e *exchange) (answer, bool) {
 	if !e.target.tls {
 		e.parent = c.parent.route(v.Host, true)
 	}
-	return firstRefusal(e, c.judgeTarget, c.judgeHost, c.judgeMethod, c.expectation)
+	return firstRefusal(e, c.judgeTarget, c.judgeHost, c.judgeMethod, c.expectation, c.askFilter)
+}
+
+// decidePlain decides about the destination of a request (NET-7). A client that leaves while the callback is asked sets
+// e.gone.
+func (c *client) decidePlain(e *exchange) policy.Verdict {
+	a := asking{key: c.key, host: e.target.host, port: e.target.port}
+	rules, v, undecided := c.decideNow(a)
+	if undecided {
+		c.watched(e, func(ctx context.Context) (err error) {
+			rules, v, err = c.decideByAsking(ctx, a, v)
+			return err
+		})
+	}
+	e.rules = rules
+	return v
+}
+
+// watched runs a step with a context that ends when the client leaves, which sets e.gone. The step reads nothing from the
+// client.
+func (c *client) watched(e *exchange, step func(context.Context) error) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer cancel(nil)
+	stop := c.watchClient(func() { cancel(errClientGone) })
+	err := step(ctx)
+	stop()
+	e.gone = errors.Is(err, errClientGone) || errors.Is(context.Cause(ctx), errClientGone)
 }
 
 // firstRefusal asks one check after the other until one refuses.
@@ -174,12 +201,13 @@ func (c *client) forwardPlain(e *exchange) bool {
 
 // dialWatched makes a new connection; a client that leaves meanwhile ends the dial (NET-33).
 func (c *client) dialWatched(e *exchange) (*upstream, error) {
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	defer cancel(nil)
-	stop := c.watchClient(func() { cancel(errClientGone) })
-	conn, err := c.dialPlain(ctx, e)
-	stop()
-	if errors.Is(context.Cause(ctx), errClientGone) {
+	var conn net.Conn
+	var err error
+	c.watched(e, func(ctx context.Context) error {
+		conn, err = c.dialPlain(ctx, e)
+		return nil
+	})
+	if e.gone {
 		if err == nil {
 			c.forget(conn)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
@@ -215,27 +214,38 @@ func (c *client) serveSOCKSRequest() {
 		return
 	}
 	_ = c.conn.SetReadDeadline(time.Time{})
-	rules := c.policy()
-	v := rules.Decide(req.host, req.port)
-	switch {
-	case !v.Allowed:
-		c.reportVerdict(v, req.host, req.port, c.key)
-		c.replyLast(socksRefused)
-		return
-	case c.refuseOpaque:
-		c.report(violation.SOCKSTunnel, violation.HostPort(req.host, req.port), "", violation.ReasonOpaqueTunnel, c.key)
-		c.replyLast(socksFailed)
-		return
-	case req.port == 0: // no TCP port, and dialling it would be guesswork
-		c.replyLast(socksFailed)
+	if req.port == 0 { // no TCP port: nobody is asked about it, and dialling it would be guesswork
+		c.refusePortZero(req)
 		return
 	}
-	c.openSOCKS(rules, v, req.authority)
+	t, err := c.decideTunnel(req.authority)
+	switch {
+	case err != nil:
+	case !t.verdict.Allowed:
+		c.reportVerdict(t.verdict, req.host, req.port, c.key)
+		c.replyLast(socksRefused)
+	case c.refuseOpaque:
+		_ = t.cancel()
+		c.report(violation.SOCKSTunnel, violation.HostPort(req.host, req.port), "", violation.ReasonOpaqueTunnel, c.key)
+		c.replyLast(socksFailed)
+	default:
+		c.openSOCKS(t)
+	}
+}
+
+// refusePortZero answers a request for port 0.
+func (c *client) refusePortZero(req socksRequest) {
+	if v := c.policy().Decide(req.host, 0); !v.Allowed {
+		c.reportVerdict(v, req.host, 0, c.key)
+		c.replyLast(socksRefused)
+		return
+	}
+	c.replyLast(socksFailed)
 }
 
 // openSOCKS opens the tunnel and relays.
-func (c *client) openSOCKS(rules *policy.Network, v policy.Verdict, target authority) {
-	upstream, toClient, toUpstream, err := c.openTunnel(rules, v, target)
+func (c *client) openSOCKS(t *opening) {
+	upstream, toClient, toUpstream, err := t.open()
 	if errors.Is(err, errClientGone) {
 		return
 	}
