@@ -1,8 +1,10 @@
 package clients
 
 import (
-	"fmt"
+	"crypto/rand"
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,6 +75,7 @@ var clientTable = []client{
 	{"no_proxy go", false, `$W/goget http://$HOST/`, greeting, literal},
 	{"no_proxy npm", true, `npm view --fetch-retries=0 --registry=http://$HOST/npm/ srt-hello version`, "1.0.0", literal},
 	{"no_proxy node", false, `node $W/get.js fetch http://$HOST/`, greeting, literal},
+	{"curl ipv6 literal", true, `curl -gfsS http://$HOST/`, greeting, func(t *testing.T, w *world) endpoint { return w.literal6(t) }},
 }
 
 func literal(_ *testing.T, w *world) endpoint { return w.literal() }
@@ -126,6 +129,9 @@ func TestNet_RealClients(t *testing.T) {
 			})
 		}
 	})
+	t.Run("errors of connect", func(t *testing.T) {
+		stage.EachAlong(t, w.errorsOfConnect)
+	})
 	for _, fault := range w.faults {
 		t.Error(fault)
 	}
@@ -133,8 +139,8 @@ func TestNet_RealClients(t *testing.T) {
 
 // both runs a client where its server is listed, and where it is not.
 func (w *world) both(t *testing.T, s *stage.Stage, c client, m mode) {
-	if (m.bare || !c.proxied) && os.Getenv(captureVariable) == "" {
-		t.Skipf("got no %s, want it: this needs an srt that captures connections", captureVariable)
+	if m.bare || !c.proxied {
+		needCapture(t)
 	}
 	at := c.at
 	if at == nil {
@@ -160,15 +166,40 @@ func (w *world) both(t *testing.T, s *stage.Stage, c client, m mode) {
 	}
 }
 
-// settings admits one entry, and lets the account write its home and its temporary files.
-func (w *world) settings(s *stage.Stage, allow string) string {
-	s.T.Helper()
-	path := s.Dir + "/settings-" + strings.NewReplacer(":", "_", "/", "_").Replace(allow) + ".json"
-	s.File(path, fmt.Sprintf(`{
-	"network": {"allowedDomains": [%q], "deniedDomains": []},
-	"filesystem": {"denyRead": [], "allowWrite": [%q, %q], "denyWrite": []}
+// errorsOfConnect: a program that knows no proxy gets EACCES for a refusal, and otherwise what the host's own connect gave,
+// whether it waits or not.
+func (w *world) errorsOfConnect(s *stage.Stage) {
+	needCapture(s.T)
+	listed, other := w.named(), w.named()
+	c := client{script: `/usr/bin/python3 $W/get.py errno $HOST 443 $HOST 9 ` + unreachable + ` 80 ` + routeless + ` 80 ` +
+		other.host + ` 443 ` + other.places[0] + ` 443`}
+	const want = "0 0\nECONNREFUSED ECONNREFUSED\nEHOSTUNREACH EHOSTUNREACH\nENETUNREACH ENETUNREACH\nEACCES EACCES\nEACCES EACCES\n"
+	r := w.run(s, w.settings(s, listed.allow, unreachable, routeless), modes[1], c, listed)
+	if r.Status != 0 || r.Stdout != want {
+		s.T.Errorf("want %q: %v", want, r)
+	}
+	if n := w.arrivals(other); n != 0 {
+		s.T.Errorf("%d connections arrived at %s, which is not listed", n, other.host)
+	}
 }
-`, allow, s.Home, s.Temp))
+
+func needCapture(t *testing.T) {
+	t.Helper()
+	if os.Getenv(captureVariable) == "" {
+		t.Skipf("got no %s, want it: this needs an srt that captures connections", captureVariable)
+	}
+}
+
+// settings admits entries, and lets the account write its home and its temporary files.
+func (w *world) settings(s *stage.Stage, allow ...string) string {
+	s.T.Helper()
+	text, err := json.Marshal(map[string]any{
+		"network":    map[string]any{"allowedDomains": allow, "deniedDomains": []string{}},
+		"filesystem": map[string]any{"denyRead": []string{}, "allowWrite": []string{s.Home, s.Temp}, "denyWrite": []string{}},
+	})
+	s.Must(err)
+	path := filepath.Join(s.Dir, "settings-"+rand.Text()+".json")
+	s.File(path, string(text))
 	return path
 }
 

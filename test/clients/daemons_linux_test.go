@@ -189,7 +189,8 @@ func (w *world) serveSSH(t *testing.T) {
 	must(t, err)
 	w.write(t, "ssh/client/known", append([]byte("the-server "), public...))
 	w.write(t, "ssh/config", lines("HostKey "+w.path("ssh/server"), "AuthorizedKeysFile "+w.path("ssh/client/key.pub"),
-		"PidFile none", "StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no"))
+		"PidFile none", "StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
+		"Subsystem sftp internal-sftp"))
 	w.write(t, "ssh/client/config", lines("User "+u.Username, "HostKeyAlias the-server", "UserKnownHostsFile "+w.path("ssh/client/known"),
 		"GlobalKnownHostsFile none", "StrictHostKeyChecking yes", "IdentitiesOnly yes", "IdentityFile ${HOME}/key", "BatchMode yes",
 		"LogLevel ERROR"))

@@ -26,6 +26,9 @@ import (
 const (
 	domain   = "srt.test"
 	maxHosts = 1000
+
+	unreachable = "unreachable." + domain // the host has a route that says so
+	routeless   = "routeless." + domain   // the host has no route
 )
 
 // hostCommands are for ip(8), with the servers' network as a file, and serverCommands for ip(8) in that network.
@@ -35,6 +38,7 @@ link add srt-host type veth peer name srt-net netns %s
 addr add 10.203.255.1/30 dev srt-host
 link set srt-host up
 route add 10.203.0.0/16 via 10.203.255.2
+route add unreachable 10.204.0.0/16
 -6 addr add fd5a:203::1/64 dev srt-host nodad
 -6 route add fd5a:203:1::/64 via fd5a:203::2`
 
@@ -132,7 +136,7 @@ func (w *world) ip(lines string) error {
 // writeHosts lets the host know the names of the servers, and no other.
 func (w *world) writeHosts(t *testing.T) {
 	t.Helper()
-	text := []byte("127.0.0.1 localhost\n")
+	text := []byte("127.0.0.1 localhost\n10.204.0.1 " + unreachable + "\n10.205.0.1 " + routeless + "\n")
 	for n := range maxHosts {
 		for _, a := range w.addresses(n) {
 			text = fmt.Appendf(text, "%s %s\n", a, hostName(n))
@@ -182,6 +186,18 @@ func (w *world) named() endpoint {
 func (w *world) literal() endpoint {
 	e := w.named()
 	e.host, e.allow = e.places[0], e.places[0]
+	return e
+}
+
+// literal6 is a server by its IPv6 address alone, in the brackets that URLs and settings have around it.
+func (w *world) literal6(t *testing.T) endpoint {
+	t.Helper()
+	if !w.six {
+		t.Skip("got a kernel without IPv6, want one with it")
+	}
+	e := w.named()
+	e.host = "[" + e.places[1] + "]"
+	e.allow = e.host
 	return e
 }
 

@@ -92,4 +92,21 @@ def with_epoll(host, port):
         sys.exit(os.strerror(failure))
 
 
+def with_errno(*targets):
+    """Prints the name of the error that each host and port gives: to a connect that waits, and to one that does not."""
+    import select
+    for host, port in zip(targets[::2], targets[1::2]):
+        for family, kind, proto, _, address in socket.getaddrinfo(host, int(port), socket.AF_INET, socket.SOCK_STREAM):
+            with socket.socket(family, kind, proto) as s:
+                waiting = s.connect_ex(address)
+            with socket.socket(family, kind | socket.SOCK_NONBLOCK, proto) as s:
+                prompt = s.connect_ex(address)
+                if prompt == errno.EINPROGRESS:
+                    poll = select.poll()
+                    poll.register(s, select.POLLOUT)
+                    poll.poll()
+                    prompt = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            print(*(errno.errorcode.get(code, code) for code in (waiting, prompt)))
+
+
 globals()["with_" + sys.argv[1]](*sys.argv[2:])
