@@ -22,8 +22,15 @@ func timeCalls(name string) int {
 		number, a1 = unix.SYS_IOCTL, 0x5401
 	case "openat":
 		number = unix.SYS_OPENAT // for reading, of a name that cannot be read
+	case "sendto":
+		number = unix.SYS_SENDTO // on no descriptor
 	case "open and close":
-		return timeOpens()
+		return timePairs(openPasswd)
+	case "socket and close":
+		return timePairs(func() (uintptr, unix.Errno) {
+			fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			return fd, errno
+		})
 	}
 	const rounds, calls = 5, 200_000
 	best := time.Duration(1 << 62)
@@ -38,15 +45,22 @@ func timeCalls(name string) int {
 	return 0
 }
 
-// timeOpens opens a file for reading and closes it, over and over, and prints nanoseconds for each pair.
-func timeOpens() int {
-	path := []byte("/etc/passwd\x00")
+// passwd is a file that every user may read.
+var passwd = []byte("/etc/passwd\x00")
+
+func openPasswd() (uintptr, unix.Errno) {
+	fd, _, errno := unix.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&passwd[0])), unix.O_CLOEXEC, 0, 0, 0)
+	return fd, errno
+}
+
+// timePairs makes a descriptor and closes it, over and over, and prints nanoseconds for each pair.
+func timePairs(open func() (uintptr, unix.Errno)) int {
 	const rounds, calls = 5, 20_000
 	best := time.Duration(1 << 62)
 	for range rounds {
 		start := time.Now()
 		for range calls {
-			fd, _, errno := unix.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])), unix.O_CLOEXEC, 0, 0, 0)
+			fd, errno := open()
 			if errno != 0 {
 				fmt.Fprintln(os.Stderr, errno)
 				return 125
@@ -62,17 +76,32 @@ func timeOpens() int {
 // allowAll names a filter of one instruction, the least that any filter costs.
 const allowAll = "allow-all"
 
-// joined names the program that a sandbox with a broker loads.
-const joined = "joined with names"
+// Programs that a sandbox with a broker loads.
+const (
+	joined  = "joined with names and network"
+	connect = "joined with network"
+)
+
+// programsOf gives the programs of a sandbox with a broker, none for other names.
+func programsOf(name string) (programs [][]byte) {
+	set := map[string][]Filter{
+		joined:  {Base(), Namespaces(), UnixDatagram(), Names(), Network()},
+		connect: {Base(), Namespaces(), UnixDatagram(), Network()},
+	}[name]
+	for _, f := range Stack(set...) {
+		programs = append(programs, f.Program())
+	}
+	return programs
+}
 
 // retAllow is its program: return SECCOMP_RET_ALLOW.
 func retAllow() []byte { return []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f} }
 
 // BenchmarkFilters reports what one system call costs with and without the filters: getppid is answered from the
-// kernel's bitmap, ioctl is judged by argument, and under names so is openat. Each row is a fresh process, because a filter stays.
+// kernel's bitmap, ioctl and socket are judged by argument, under names so is openat, under network sendto. Each row is a fresh process, because a filter stays.
 func BenchmarkFilters(b *testing.B) {
-	for _, name := range []string{"getppid", "ioctl", "openat", "open and close"} {
-		for _, filters := range []string{"", allowAll, "base", "base,namespaces,unix", "base,namespaces,unix,names", joined} {
+	for _, name := range []string{"getppid", "ioctl", "openat", "sendto", "open and close", "socket and close"} {
+		for _, filters := range []string{"", allowAll, "base", "base,namespaces,unix", "base,namespaces,unix,names", connect, joined} {
 			b.Run(name+"/"+strings.ReplaceAll("filters="+filters, ",", "+"), func(b *testing.B) {
 				var sum float64
 				for b.Loop() {

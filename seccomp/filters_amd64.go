@@ -22,3 +22,6 @@ var namesProgram string
 
 //go:embed filters/opens_amd64.bpf
 var opensProgram string
+
+//go:embed filters/network_amd64.bpf
+var networkProgram string

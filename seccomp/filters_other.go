@@ -5,5 +5,5 @@ package seccomp
 // Empty: Supported returns an error.
 const (
 	baseProgram, namespacesProgram, unixProgram, unixDatagramProgram = "", "", "", ""
-	ioctlNamesProgram, namesProgram, opensProgram                    = "", "", ""
+	ioctlNamesProgram, namesProgram, opensProgram, networkProgram    = "", "", "", ""
 )

@@ -20,11 +20,15 @@ var interesting = []uint64{
 	1<<32 | 0x10000000, 0x3f, 0x40, 0x80, 0x241, 0xc2, 0x8000, 0x410002, 0x210000, 1<<32 | 0x40, 0x4000000000,
 	0x50009401, 0x5000940e, 0x5000940f, 0x50009417, 0x50009418, 0x40186f04, 0x40186f05, 0x4020bc10, 0x4020bc11,
 	0x4030bc1d, 1<<32 | 0x50009401, 1<<32 | 0x40186f04,
+	0x20000000, 0x20004000, 1<<32 | 0x20000000, 1<<32 | 4, 1 << 61,
 	0xdead000000020000, 0xdead000000000026, 0xffffffff00000001, 0xffffffff00004206, ^uint64(0),
 }
 
 // judgedByArgument lists the calls whose answer depends on arguments.
-var judgedByArgument = []numbers{callIoctl, callPtrace, callSocket, callSocketpair, callClone, callUnshare, callOpen, callOpenat}
+var judgedByArgument = []numbers{callIoctl, callPtrace, callSocketpair, callClone, callUnshare, callOpen, callOpenat}
+
+// judgedByThree lists those whose answer depends on the first three, or on one beyond the second.
+var judgedByThree = []numbers{callSocket, callGetsockopt, callSendto, callSendmsg, callSendmmsg}
 
 // walk calls visit with every number from 0 to 1000 and some beyond, and interesting arguments.
 func walk(arch string, visit func(sim.Data)) {
@@ -52,6 +56,25 @@ func walk(arch string, visit func(sim.Data)) {
 					visit(d)
 				}
 			}
+			if slices.ContainsFunc(judgedByThree, func(c numbers) bool { return c.on(arch) == n }) {
+				walkThree(d, visit)
+			}
+		}
+	}
+}
+
+// walkThree visits d with domains, types and protocols of sockets, levels and options of getsockopt, and flags to send with.
+func walkThree(d sim.Data, visit func(sim.Data)) {
+	firsts := []uint64{0, 1, 2, 3, 10, 15, 16, 17, 18, 29, 38, 40, 43, 44, 1<<32 | 2, 1<<32 | 16, 1<<32 | 17, 0xffffffff0000000a, ^uint64(0)}
+	seconds := []uint64{0, 1, 2, 3, 4, 5, 6, 10, 11, 15, 16, 17, 0x801, 0x80002, 0x80803, 0x80005, 0x8000a, 1<<32 | 1, 1<<32 | 2, 1<<32 | 3, ^uint64(0)}
+	thirds := []uint64{0, 1, 2, 3, 4, 5, 6, 9, 12, 15, 16, 17, 18, 21, 33, 41, 47, 50, 58, 59, 94, 115, 132, 136, 143, 255, 256, 262, 4096,
+		1<<32 | 4, 1<<32 | 6, 1<<32 | 262, 0x10000, 0x20000000, 0x20004040, 1<<32 | 0x20000000, 1 << 61, 0xdfffffff, ^uint64(0)}
+	for _, a := range firsts {
+		for _, b := range seconds {
+			for i, c := range thirds {
+				d.Args = [6]uint64{a, b, c, thirds[(i+1)%len(thirds)], ^a, b}
+				visit(d)
+			}
 		}
 	}
 }
@@ -71,7 +94,7 @@ func testPrograms(t *testing.T, folder string) {
 	}
 }
 
-func TestFilters_NET81_NET82_NET83(t *testing.T) { testPrograms(t, "filters") }
+func TestFilters_NET3_NET81_NET82_NET83(t *testing.T) { testPrograms(t, "filters") }
 
 // Only a number whose answer is "allow" without a look at the arguments is answered from the kernel's bitmap.
 func TestFilters_CommonCallsReadNoArgument(t *testing.T) {
@@ -83,6 +106,7 @@ func TestFilters_CommonCallsReadNoArgument(t *testing.T) {
 		"ioctl-names":   {callIoctl},
 		"names":         {callIoctl, callOpen, callOpenat},
 		"opens":         {callIoctl},
+		"network":       {callGetsockopt, callSendto, callSendmsg, callSendmmsg},
 	}
 	for filter, byArch := range parsed(t, "filters") {
 		for arch, program := range byArch {
@@ -140,6 +164,11 @@ func TestRules_CoverEveryFilterAndSayWhy(t *testing.T) {
 			if !seen[filter][call] {
 				t.Errorf("no rule of %s names %s", filter, call)
 			}
+		}
+	}
+	for call := range connectedAlways {
+		if !seen["network"][call] {
+			t.Errorf("no rule of network names %s", call)
 		}
 	}
 	for filter, calls := range refusedAlways {

@@ -51,11 +51,7 @@ func child(filters string) int {
 			}
 		}
 	}
-	if filters == joined {
-		for _, f := range Stack(Base(), Namespaces(), UnixDatagram(), Names()) {
-			programs = append(programs, f.Program())
-		}
-	}
+	programs = append(programs, programsOf(filters)...)
 	if filters == allowAll {
 		programs = append(programs, retAllow())
 	}
@@ -159,14 +155,8 @@ func callsOf(filter string) []call {
 			{"suspend by SEIZE", nr(callPtrace), [6]uintptr{0x4206, bad, 0, 0x200000}, unix.EPERM},
 			{"suspend by SETOPTIONS", nr(callPtrace), [6]uintptr{0x4200, bad, 0, 0x200001}, unix.EPERM},
 			{"SETOPTIONS", nr(callPtrace), [6]uintptr{0x4200, 0x7ffffff0, 0, 1}, unix.ESRCH},
-			{"AF_ALG", nr(callSocket), [6]uintptr{38, 5, 0}, unix.EAFNOSUPPORT},
-			{"AF_PACKET", nr(callSocket), [6]uintptr{17, 3, 0}, unix.EAFNOSUPPORT},
-			{"AF_TIPC pair", nr(callSocketpair), [6]uintptr{30, 5, 0, bad}, unix.EAFNOSUPPORT},
-			{"AF_INET", nr(callSocket), [6]uintptr{2, 1, 0}, 0},
-			{"AF_INET6", nr(callSocket), [6]uintptr{10, 1, 0}, 0},
-			{"AF_NETLINK", nr(callSocket), [6]uintptr{16, 3, 0}, 0},
-			{"AF_UNIX", nr(callSocket), [6]uintptr{1, 1, 0}, 0},
 		}
+		more = append(more, socketCalls()...)
 	case "namespaces":
 		more = []call{
 			{"clone user", nr(callClone), [6]uintptr{0x10000000 | 17}, unix.EPERM},
@@ -185,6 +175,8 @@ func callsOf(filter string) []call {
 		more = ioctlNamesCalls()
 	case "names", "opens":
 		more = namesCalls(filter)
+	case "network":
+		more = networkCalls()
 	}
 	return append(calls, more...)
 }

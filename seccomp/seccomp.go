@@ -25,7 +25,7 @@ func Supported() error {
 // Filter is one system call filter for the architecture this binary was built for. It is an immutable value, safe for
 // use by any number of goroutines. The zero value has no program and cannot be loaded.
 type Filter struct {
-	// Name is "base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names" or "opens"; Stack joins names with " + ".
+	// Name is "base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens" or "network"; Stack joins names with " + ".
 	Name string
 
 	program  string
@@ -33,8 +33,8 @@ type Filter struct {
 }
 
 // all lists every filter, in the order of internal/rules.
-func all() [7]Filter {
-	return [7]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), IoctlNames(), Names(), Opens()}
+func all() [8]Filter {
+	return [8]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), IoctlNames(), Names(), Opens(), Network()}
 }
 
 // Program returns a copy of the filter: an array of struct sock_filter (seccomp(2), 8 bytes each, the machine's byte
@@ -75,12 +75,17 @@ func Names() Filter { return Filter{Name: "names", program: namesProgram, notifi
 // beside what Names says it puts every open to the listener.
 func Opens() Filter { return Filter{Name: "opens", program: opensProgram, notifies: true} }
 
+// Network returns the filter for sandboxes whose programs reach the allowed hosts by their own connect: it puts connect, bind,
+// getpeername and the question for SO_ERROR to the listener, whose holder performs them on a duplicate of the caller's
+// socket, and refuses what would connect without a connect (MSG_FASTOPEN). It joins with [Names] or [Opens] in [Stack].
+func Network() Filter { return Filter{Name: "network", program: networkProgram, notifies: true} }
+
 // Rule is one line of the table that the filters are generated from, as text for people.
 type Rule struct {
 	Filter    string // name of the filter
 	Syscall   string // name of the system call, or what stands for many of them
 	Condition string // which calls the rule is for; empty: all
-	// Action is an errno ("EPERM", "ENOSYS", "EOPNOTSUPP", "EAFNOSUPPORT"), "SIGSYS" for the death of the process, or
+	// Action is an errno ("EPERM", "ENOSYS", "EPROTONOSUPPORT", "EOPNOTSUPP", "EAFNOSUPPORT"), "SIGSYS" for the death of the process, or
 	// "notify" for a call that srt judges and performs in the command's place, or takes note of and lets go on (Why says so).
 	Action string
 	Why    string // one line
@@ -97,9 +102,9 @@ func Rules() []Rule {
 			out = append(out, Rule{f.Name, "any", "newer than Linux 6.18", rules.ENOSYS.String(),
 				"nobody has judged it yet; programs fall back to older calls"})
 		}
-		if n := f.NotIn; n != nil {
-			for _, c := range n.Calls {
-				out = append(out, Rule{f.Name, c.Name, n.Text, n.Errno.String(), n.Why})
+		for _, j := range f.Judged {
+			for _, r := range j.Refusals() {
+				out = append(out, Rule{f.Name, j.Call.Name, r.Text, r.Errno.String(), r.Why})
 			}
 		}
 		for _, r := range f.Rules {

@@ -16,6 +16,8 @@ func TestStack(t *testing.T) {
 	for _, set := range [][]Filter{
 		{Base(), Namespaces(), Unix()}, {Base(), Unix()}, {Base(), Namespaces()}, {Base(), Namespaces(), UnixDatagram()},
 		{Base(), Namespaces(), UnixDatagram(), Names()}, {Base(), Names()}, {Base(), Namespaces(), Unix(), Opens()}, {Base(), Namespaces(), Unix(), IoctlNames()},
+		{Base(), Namespaces(), UnixDatagram(), Network()}, {Base(), Namespaces(), UnixDatagram(), Names(), Network()},
+		{Base(), UnixDatagram(), Opens(), Network()}, {Base(), Network()}, {Base(), Namespaces(), UnixDatagram(), IoctlNames(), Network()},
 	} {
 		joined := Stack(set...)
 		if len(joined) != 1 {
@@ -83,6 +85,8 @@ func TestStack_NotifiesIfAPartDoes(t *testing.T) {
 		{[]Filter{Base(), Names()}, true},
 		{[]Filter{Base(), UnixDatagram(), Opens()}, true},
 		{[]Filter{Names()}, true},
+		{[]Filter{Base(), UnixDatagram(), Network()}, true},
+		{[]Filter{Base(), Names(), Network()}, true},
 	} {
 		got := Stack(c.set...)
 		if len(got) != 1 || got[0].Notifies() != c.want {

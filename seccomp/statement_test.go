@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/srt-sandbox/srt/seccomp/internal/sim"
@@ -27,7 +28,7 @@ const (
 )
 
 var (
-	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens"}
+	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens", "network"}
 	archNames   = []string{"amd64", "arm64"}
 	archTokens  = map[string]uint32{"amd64": archX86_64, "arm64": archARM64}
 )
@@ -74,6 +75,9 @@ var askedAlways = map[string]numbers{
 	"setgroups": {116, 159},
 }
 
+// connectedAlways lists the calls that network puts to the listener whatever their arguments.
+var connectedAlways = map[string]numbers{"connect": {42, 203}, "bind": {49, 200}, "getpeername": {52, 205}}
+
 var (
 	callOpen       = numbers{2, none}
 	callOpenat     = numbers{257, 56}
@@ -85,6 +89,10 @@ var (
 	callClone      = numbers{56, 220}
 	callClone3     = numbers{435, 435}
 	callUnshare    = numbers{272, 97}
+	callGetsockopt = numbers{55, 209}
+	callSendto     = numbers{44, 206}
+	callSendmsg    = numbers{46, 211}
+	callSendmmsg   = numbers{307, 269}
 )
 
 // want is what a filter must answer to d.
@@ -109,6 +117,8 @@ func want(filter, arch string, d sim.Data) uint32 {
 		return wantIoctlNames(arch, d)
 	case "names", "opens":
 		return wantNames(filter, arch, d)
+	case "network":
+		return wantNetwork(arch, d)
 	default:
 		return wantUnix(filter, arch, d)
 	}
@@ -128,12 +138,57 @@ func wantBase(arch string, d sim.Data) uint32 {
 		if request == 0x4200 || request == 0x4206 || request == 21 && arch == "amd64" {
 			return errnoBit | 1
 		}
-	case n == callSocket.on(arch) || n == callSocketpair.on(arch):
-		switch uint32(d.Args[0]) {
-		case 1, 2, 10, 16, 40:
-		default:
-			return errnoBit | 97
+	case n == callSocketpair.on(arch) && uint32(d.Args[0]) != 1:
+		return errnoBit | 97
+	case n == callSocket.on(arch):
+		return wantSocket(uint32(d.Args[0]), uint32(d.Args[1])%16, uint32(d.Args[2]))
+	}
+	return allow
+}
+
+// wantSocket is base's answer to socket.
+func wantSocket(family, kind, protocol uint32) uint32 {
+	const stream, dgram, raw, packet = 1, 2, 3, 10
+	const protonosupport = errnoBit | 93
+	var protocols []uint32
+	switch {
+	case family == 17: // AF_PACKET
+		return errnoBit | 1
+	case family == 1 || family == 40: // AF_UNIX, AF_VSOCK
+		return allow
+	case family == 16: // AF_NETLINK: ROUTE, SOCK_DIAG, KOBJECT_UEVENT
+		protocols = []uint32{0, 4, 15}
+	case family != 2 && family != 10:
+		return errnoBit | 97
+	case kind == raw || kind == packet && family == 2:
+		return errnoBit | 1
+	case kind == stream:
+		protocols = []uint32{0, 6}
+	case kind == dgram && family == 2:
+		protocols = []uint32{0, 1, 17}
+	case kind == dgram:
+		protocols = []uint32{0, 17, 58}
+	}
+	if slices.Contains(protocols, protocol) {
+		return allow
+	}
+	return protonosupport
+}
+
+// wantNetwork is the answer of the filter that a broker of connections has.
+func wantNetwork(arch string, d sim.Data) uint32 {
+	const fastopen = 0x20000000
+	for _, n := range connectedAlways {
+		if d.Number == n.on(arch) {
+			return userNotif
 		}
+	}
+	switch n := d.Number; {
+	case n == callGetsockopt.on(arch) && uint32(d.Args[1]) == 1 && uint32(d.Args[2]) == 4:
+		return userNotif
+	case (n == callSendto.on(arch) || n == callSendmmsg.on(arch)) && d.Args[3]&fastopen != 0,
+		n == callSendmsg.on(arch) && d.Args[2]&fastopen != 0:
+		return errnoBit | 95
 	}
 	return allow
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/srt-sandbox/srt/seccomp/internal/rules"
 )
@@ -16,8 +17,10 @@ import (
 //	load arch;  not ours        -> body, which kills
 //	load nr;    unknown         -> ENOSYS        (x32 numbers and -1 -> body)
 //	            newer call      -> its errno
-//	            call with list  -> load argument; not in the list -> its errno
+//	            judged call     -> its choices, one argument after the other -> its errno, or allow
 //	body: libseccomp's program
+//
+// A judged call never reaches the body: no rule there may name it.
 //
 // Number -1 is what a tracer sets to skip a system call; the kernel makes nothing of it, and an answer from a filter
 // would overwrite the tracer's.
@@ -29,9 +32,11 @@ const (
 	opJumpEqual    = 0x15
 	opJumpGreater  = 0x25
 	opJumpGreaterE = 0x35
+	opAnd          = 0x54
 	opReturn       = 0x06
 
 	retErrno = 0x00050000
+	retAllow = 0x7fff0000
 
 	offsetNumber = 0
 	offsetArch   = 4
@@ -43,10 +48,11 @@ const (
 	auditARM64  = 0xc00000b7
 )
 
-// next is the label of the following instruction, body of libseccomp's program.
+// next is the label of the following instruction, body of libseccomp's program, allow of the answer.
 const (
-	next = ""
-	body = "body"
+	next  = ""
+	body  = "body"
+	allow = "allow"
 )
 
 // insn is one instruction with symbolic targets.
@@ -74,14 +80,20 @@ func prologue(f rules.Filter, a rules.Arch) ([]byte, error) {
 		p = append(p, insn{op: opJumpEqual, k: r.Number, jt: r.Errno.String()})
 		answers[r.Errno] = true
 	}
-	switch {
-	case f.NotIn != nil:
-		p = append(p, notIn(f.NotIn, a)...)
-		answers[f.NotIn.Errno] = true
-	case len(p) == 0:
+	calls, choices, err := judged(f, a)
+	if err != nil {
+		return nil, err
+	}
+	if len(p)+len(calls) == 0 {
 		return nil, nil
-	default:
-		p = append(p, insn{op: opJump, jt: body})
+	}
+	p = append(append(p, calls...), insn{op: opJump, jt: body})
+	for _, c := range choices {
+		p = append(p, choose(c, choices)...)
+		answers[c.Otherwise] = true
+		for _, v := range c.Cases {
+			answers[v.Errno] = true
+		}
 	}
 	arch := map[rules.Arch]uint32{rules.AMD64: auditX86_64, rules.ARM64: auditARM64}[a]
 	p = append([]insn{
@@ -93,6 +105,9 @@ func prologue(f rules.Filter, a rules.Arch) ([]byte, error) {
 		if answers[e] {
 			p = append(p, insn{label: e.String(), op: opReturn, k: retErrno | uint32(e)})
 		}
+	}
+	if len(choices) > 0 {
+		p = append(p, insn{label: allow, op: opReturn, k: retAllow})
 	}
 	return assemble(p)
 }
@@ -117,24 +132,57 @@ func unknown(a rules.Arch) []insn {
 	return append(p, insn{label: "known", op: opLoadWord, k: offsetNumber})
 }
 
-// notIn refuses the calls of n whose first argument is in no list. It leaves on every path, so it comes last.
-func notIn(n *rules.NotIn, a rules.Arch) []insn {
-	var p []insn
-	for i, c := range n.Calls {
-		in := insn{op: opJumpEqual, k: c.Number(a), jt: "argument"}
-		if i == len(n.Calls)-1 {
-			in.jf = body
+// judged gives the jumps to the choices of f's judged calls, and the choices, those of a higher argument later: all jumps
+// are forward. A choice that several lead to is there once.
+func judged(f rules.Filter, a rules.Arch) (calls []insn, choices []*rules.Choice, err error) {
+	for _, j := range f.Judged {
+		if slices.ContainsFunc(f.Rules, func(r rules.Rule) bool { return r.Call == j.Call.Name }) {
+			return nil, nil, fmt.Errorf("%s is judged by its arguments and named in a rule", j.Call.Name)
 		}
-		p = append(p, in)
+		choices = gather(choices, j.By)
 	}
-	p = append(p, insn{label: "argument", op: opLoadWord, k: offsetArg0})
-	for i, v := range n.Accept {
-		in := insn{op: opJumpEqual, k: v, jt: body}
-		if i == len(n.Accept)-1 {
-			in.jf = n.Errno.String()
+	slices.SortStableFunc(choices, func(x, y *rules.Choice) int { return int(x.Index) - int(y.Index) })
+	for _, j := range f.Judged {
+		calls = append(calls, insn{op: opJumpEqual, k: j.Call.Number(a), jt: choiceLabel(choices, j.By)})
+	}
+	return calls, choices, nil
+}
+
+// gather adds c and all that it leads to.
+func gather(choices []*rules.Choice, c *rules.Choice) []*rules.Choice {
+	if slices.Contains(choices, c) {
+		return choices
+	}
+	choices = append(choices, c)
+	for _, v := range c.Cases {
+		if v.Next != nil {
+			choices = gather(choices, v.Next)
 		}
-		p = append(p, in)
 	}
+	return choices
+}
+
+func choiceLabel(choices []*rules.Choice, c *rules.Choice) string {
+	return fmt.Sprintf("choice %d", slices.Index(choices, c))
+}
+
+// choose is the code of c, one of choices. It leaves on every path.
+func choose(c *rules.Choice, choices []*rules.Choice) []insn {
+	p := []insn{{label: choiceLabel(choices, c), op: opLoadWord, k: offsetArg0 + 8*uint32(c.Index)}}
+	if c.Mask != 1<<32-1 {
+		p = append(p, insn{op: opAnd, k: c.Mask})
+	}
+	for _, v := range c.Cases {
+		to := allow
+		switch {
+		case v.Next != nil:
+			to = choiceLabel(choices, v.Next)
+		case v.Errno != 0:
+			to = v.Errno.String()
+		}
+		p = append(p, insn{op: opJumpEqual, k: v.Value, jt: to})
+	}
+	p[len(p)-1].jf = c.Otherwise.String()
 	return p
 }
 

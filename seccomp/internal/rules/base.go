@@ -1,6 +1,6 @@
 package rules
 
-// Requests and families by the value the kernel's headers give them; the same on both architectures.
+// Requests by the value the kernel's headers give them; the same on both architectures.
 const (
 	tiocSTI   = 0x5412
 	tiocLINUX = 0x541c
@@ -10,12 +10,6 @@ const (
 	ptraceSetOptions     = 0x4200
 	ptraceSeize          = 0x4206
 	ptraceSuspendSeccomp = 1 << 21
-
-	afUnix    = 1
-	afInet    = 2
-	afInet6   = 10
-	afNetlink = 16
-	afVsock   = 40
 )
 
 // base is loaded into every sandbox.
@@ -29,14 +23,7 @@ const (
 var base = Filter{
 	Name:          "base",
 	RefuseUnknown: true,
-	NotIn: &NotIn{
-		Calls: []NumberedCall{{"socket", 41, 198}, {"socketpair", 53, 199}},
-		// unix and vsock are the business of the unix filters, which can be left off.
-		Accept: []uint32{afUnix, afInet, afInet6, afNetlink, afVsock},
-		Text:   "domain other than AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_VSOCK",
-		Errno:  EAFNOSUPPORT,
-		Why:    "other families load kernel modules on request, and several know no network namespace",
-	},
+	Judged:        socketsMade,
 	Rules: []Rule{
 		// NET-81.
 		{Call: "io_uring_setup", Errno: EPERM, Why: "a ring opens, connects and creates sockets past every filter"},

@@ -6,10 +6,6 @@ const (
 	// unshareEmptyMntNS asks unshare for an empty mount namespace on kernels that know it; in clone the same bit is
 	// the old CLONE_PARENT_SETTID, which every thread library sets.
 	unshareEmptyMntNS = 0x00100000
-
-	sockTypeMask = 0xf // as in net/socket.c, the flags above are SOCK_CLOEXEC and SOCK_NONBLOCK
-	sockDgram    = 2
-	sockRaw      = 3
 )
 
 // namespaces is NET-83. It goes with allowNestedUserNamespaces.

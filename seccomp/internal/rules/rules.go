@@ -22,14 +22,15 @@ type Errno uint16
 
 // The answers that filters give.
 const (
-	EPERM        Errno = 1
-	ENOSYS       Errno = 38
-	EOPNOTSUPP   Errno = 95
-	EAFNOSUPPORT Errno = 97
+	EPERM           Errno = 1
+	ENOSYS          Errno = 38
+	EPROTONOSUPPORT Errno = 93
+	EOPNOTSUPP      Errno = 95
+	EAFNOSUPPORT    Errno = 97
 )
 
 // Errnos lists them, ascending.
-func Errnos() []Errno { return []Errno{EPERM, ENOSYS, EOPNOTSUPP, EAFNOSUPPORT} }
+func Errnos() []Errno { return []Errno{EPERM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT} }
 
 // String returns the symbolic name.
 func (e Errno) String() string {
@@ -38,6 +39,8 @@ func (e Errno) String() string {
 		return "EPERM"
 	case ENOSYS:
 		return "ENOSYS"
+	case EPROTONOSUPPORT:
+		return "EPROTONOSUPPORT"
 	case EOPNOTSUPP:
 		return "EOPNOTSUPP"
 	case EAFNOSUPPORT:
@@ -73,14 +76,60 @@ type Rule struct {
 	Why    string
 }
 
-// NotIn refuses system calls whose first argument, taken as 32 bits, is in no list of accepted values. libseccomp
-// takes one comparison for each argument and rule, so it cannot express this.
-type NotIn struct {
-	Calls  []NumberedCall
-	Accept []uint32 // ascending
-	Text   string
-	Errno  Errno
-	Why    string
+// Judged is a system call that is decided by several arguments, one after the other. libseccomp takes one comparison for
+// each argument and rule, and none that says "in no list", so it cannot express this.
+type Judged struct {
+	Call NumberedCall
+	By   *Choice
+}
+
+// Choice looks at one argument, and decides or has the next one looked at.
+type Choice struct {
+	Index uint8  // of the argument, from 0, above those that were looked at before
+	Mask  uint32 // what counts of its low half
+	Name  string // of the argument, for people
+	Cases []Case // by value, ascending
+	// Otherwise is the answer to any other value, never 0.
+	Otherwise Errno
+	Why       string
+}
+
+// Case is one value of a Choice: with Next the following argument decides, with Errno the call is refused, else allowed.
+type Case struct {
+	Value uint32
+	Name  string // for people
+	Next  *Choice
+	Errno Errno
+	Why   string // with Errno
+}
+
+// Refusal is one way in which a Judged call is refused.
+type Refusal struct {
+	Text  string // when, for people
+	Errno Errno
+	Why   string
+}
+
+// Refusals lists them, in the order of the arguments and values.
+func (j Judged) Refusals() []Refusal { return j.By.refusals("") }
+
+// refusals lists those of a choice that is reached under the condition of before.
+func (c *Choice) refusals(before string) (all []Refusal) {
+	other := before + c.Name + " other than "
+	for i, v := range c.Cases {
+		if i > 0 {
+			other += ", "
+		}
+		other += v.Name
+		is := before + c.Name + " = " + v.Name
+		switch {
+		case v.Next != nil:
+			all = append(all, v.Next.refusals(is+", ")...)
+		case v.Errno != 0:
+			all = append(all, Refusal{is, v.Errno, v.Why})
+		}
+	}
+	return append(all, Refusal{other, c.Otherwise, c.Why})
 }
 
 // NumberedCall is a system call with its number on each architecture.
@@ -104,7 +153,8 @@ type Range struct{ First, Last uint32 }
 type Filter struct {
 	Name  string
 	Rules []Rule
-	NotIn *NotIn // nil: none
+	// Judged is decided before the rules, none of which may name the same calls.
+	Judged []Judged
 	// RefuseUnknown answers every number outside Known with ENOSYS.
 	RefuseUnknown bool
 }
@@ -121,5 +171,5 @@ func (f Filter) Notifies() bool {
 
 // Filters lists every filter in the order of generation and of [github.com/srt-sandbox/srt/seccomp.Rules].
 func Filters() []Filter {
-	return []Filter{base, namespaces, unix(), unixDatagram(), ioctlNames(), names(), opens()}
+	return []Filter{base, namespaces, unix(), unixDatagram(), ioctlNames(), names(), opens(), network()}
 }

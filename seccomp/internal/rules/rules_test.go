@@ -29,9 +29,47 @@ func TestFilters_AreWellFormed(t *testing.T) {
 				t.Errorf("%s, %s: a rule by number cannot ask the listener", f.Name, r.Call)
 			}
 		}
-		if f.NotIn != nil && !slices.IsSorted(f.NotIn.Accept) {
-			t.Errorf("%s: accepted values are not ascending", f.Name)
+		for _, j := range f.Judged {
+			choiceIsWellFormed(t, f.Name+", "+j.Call.Name, -1, j.By)
 		}
+	}
+}
+
+// choiceIsWellFormed checks a choice that is reached when argument last has been looked at.
+func choiceIsWellFormed(t *testing.T, where string, last int, c *Choice) {
+	t.Helper()
+	where += ", " + c.Name
+	if int(c.Index) <= last || c.Index > 5 {
+		t.Errorf("%s: argument %d after %d", where, c.Index, last)
+	}
+	if !slices.Contains(Errnos(), c.Otherwise) || c.Why == "" || c.Name == "" || len(c.Cases) == 0 {
+		t.Errorf("%s: answers other values with %v (%q)", where, c.Otherwise, c.Why)
+	}
+	for i, v := range c.Cases {
+		if v.Value&^c.Mask != 0 || i > 0 && c.Cases[i-1].Value >= v.Value {
+			t.Errorf("%s: %s can never hold, or does not follow in order", where, v.Name)
+		}
+		if v.Name == "" || (v.Errno != 0) != (v.Why != "") || v.Errno != 0 && (v.Next != nil || !slices.Contains(Errnos(), v.Errno)) {
+			t.Errorf("%s: %+v is not one answer with its reason", where, v)
+		}
+		if v.Next != nil {
+			choiceIsWellFormed(t, where+" = "+v.Name, int(c.Index), v.Next)
+		}
+	}
+}
+
+// What a judged call is refused for, as people read it.
+func TestJudged_Refusals(t *testing.T) {
+	protocol := Choice{Index: 2, Name: "c", Cases: []Case{{Name: "X"}, {Name: "Y"}}, Otherwise: EPROTONOSUPPORT, Why: "why c"}
+	j := Judged{By: &Choice{Name: "a", Cases: []Case{{Name: "P", Next: &protocol}, {Name: "Q"}, {Name: "R", Errno: EPERM, Why: "why R"}},
+		Otherwise: EAFNOSUPPORT, Why: "why a"}}
+	want := []Refusal{
+		{"a = P, c other than X, Y", EPROTONOSUPPORT, "why c"},
+		{"a = R", EPERM, "why R"},
+		{"a other than P, Q, R", EAFNOSUPPORT, "why a"},
+	}
+	if got := j.Refusals(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -46,10 +84,10 @@ func TestErrnos_AscendAndHaveNames(t *testing.T) {
 	}
 }
 
-// The filters that a sandbox without absent denies loads must not need a listener.
+// The filters that a sandbox without a broker loads must not need a listener.
 func TestFilters_OnlyTheBrokersAskAListener(t *testing.T) {
 	for _, f := range Filters() {
-		if want := f.Name == "names" || f.Name == "opens"; f.Notifies() != want {
+		if want := slices.Contains([]string{"names", "opens", "network"}, f.Name); f.Notifies() != want {
 			t.Errorf("%s: Notifies is %t, want %t", f.Name, f.Notifies(), want)
 		}
 	}
