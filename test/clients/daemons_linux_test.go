@@ -214,7 +214,7 @@ func (w *world) build(t *testing.T) {
 	t.Helper()
 	goget := exec.Command("go", "build", "-o", w.path("goget"), "./internal/goget")
 	goget.Env = append(os.Environ(), "CGO_ENABLED=0")
-	for _, cmd := range []*exec.Cmd{goget, exec.Command("javac", "-d", w.path("java"), "testdata/Get.java")} {
+	for _, cmd := range []*exec.Cmd{goget, exec.Command("javac", "--release", "11", "-d", w.path("java"), "testdata/Get.java")} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v\n%s", cmd.Args, err, out)
 		}
