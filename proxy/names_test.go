@@ -1,0 +1,508 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+// testPrefix6 is the IPv6 range of the tables of tests.
+var testPrefix6 = [8]byte{0xfd, 1, 2, 3, 4, 5, 6, 7}
+
+// testClock is a clock that stands until it is moved.
+type testClock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *testClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *testClock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// smallNames is a table of few names and addresses with a clock of its own.
+func smallNames(capacity, limit int) (*Names, *testClock) {
+	clock := &testClock{t: time.Unix(1, 0)}
+	return newNames(testPrefix6, capacity, limit, clock.now), clock
+}
+
+// wantAddresses asks for a name that must have addresses, and checks that they stand for it.
+func wantAddresses(t testing.TB, n *Names, name string) (v4, v6 netip.Addr) {
+	t.Helper()
+	v4, v6, err := n.Addresses(name)
+	if err != nil {
+		t.Fatalf("Addresses(%q): %v", name, err)
+	}
+	for _, a := range []netip.Addr{v4, v6} {
+		if got, ok := n.Name(a); !ok || got != name || !n.Synthetic(a) {
+			t.Fatalf("%v of %q stands for %q, %v", a, name, got, ok)
+		}
+	}
+	return v4, v6
+}
+
+func TestNET8_NamesAreCanonical(t *testing.T) {
+	n, _ := smallNames(10, 10)
+	v4, v6 := wantAddresses(t, n, "a.example.com")
+	if v4 != netip.MustParseAddr("198.18.0.1") || v6 != netip.MustParseAddr("fd01:203:405:607::1") {
+		t.Errorf("first addresses: %v, %v", v4, v6)
+	}
+	for _, spelling := range []string{"a.example.com", "A.Example.COM", "a.example.com."} {
+		if a4, a6, err := n.Addresses(spelling); err != nil || a4 != v4 || a6 != v6 {
+			t.Errorf("%q: %v, %v, %v", spelling, a4, a6, err)
+		}
+	}
+	if b4, b6 := wantAddresses(t, n, "b"); b4 == v4 || b6 == v6 {
+		t.Errorf("a second name has %v, %v as well", b4, b6)
+	}
+}
+
+func TestNET9_NamesRefuseMalformed(t *testing.T) {
+	n, _ := smallNames(10, 10)
+	for name, want := range map[string]error{
+		"": config.ErrMalformedHost, ".": config.ErrMalformedHost, "a..b": config.ErrMalformedHost,
+		"a b": config.ErrMalformedHost, "a%lo": config.ErrMalformedHost, "ä.test": config.ErrMalformedHost,
+		"a\x00b": config.ErrMalformedHost, "*.test": config.ErrMalformedHost, "1.2.3.4.5": config.ErrMalformedHost,
+		strings.Repeat("a", 256): config.ErrMalformedHost,
+		"127.0.0.1":              ErrNotName, "0x7f.1": ErrNotName, "::1": ErrNotName, "[::1]": ErrNotName,
+	} {
+		if v4, v6, err := n.Addresses(name); !errors.Is(err, want) || v4.IsValid() || v6.IsValid() {
+			t.Errorf("%q: %v, %v, %v; want %v", name, v4, v6, err, want)
+		}
+	}
+	if len(n.byName) != 0 || len(n.slots) != 0 {
+		t.Errorf("%d names and %d slots were kept", len(n.byName), len(n.slots))
+	}
+}
+
+func TestNamesZeroValueHasNone(t *testing.T) {
+	var n Names
+	if _, _, err := n.Addresses("a.test"); !errors.Is(err, ErrNamesFull) {
+		t.Errorf("Addresses: %v", err)
+	}
+	for _, s := range []string{"198.18.0.1", "::", "::1", "fd00::1"} {
+		a := netip.MustParseAddr(s)
+		if name, ok := n.Name(a); ok {
+			t.Errorf("%v stands for %q", a, name)
+		}
+		if n.Synthetic(a) != a.Is4() {
+			t.Errorf("Synthetic(%v) = %v", a, n.Synthetic(a))
+		}
+		n.Hold(a)()
+	}
+}
+
+func TestNewNamesDrawsARange(t *testing.T) {
+	seen := map[[8]byte]bool{}
+	for range 200 {
+		n, err := NewNames()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reservedULA(n.prefix6) || seen[n.prefix6] {
+			t.Errorf("prefix %x", n.prefix6)
+		}
+		seen[n.prefix6] = true
+	}
+	for _, metadata := range []string{"fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"} {
+		b := netip.MustParseAddr(metadata).As16()
+		if !reservedULA([8]byte(b[:8])) {
+			t.Errorf("NET-53: the range of %s may be drawn", metadata)
+		}
+	}
+}
+
+func TestSyntheticAddressesAreDistinct(t *testing.T) {
+	n, _ := smallNames(1, 1)
+	seen := make(map[netip.Addr]bool, maxSlots)
+	for i := range int32(maxSlots) {
+		v4, v6 := address4(i), n.address6(i, uint32(i)*7)
+		last := v4.As4()[3]
+		if seen[v4] || !synthetic4.Contains(v4) || last == 0 || last == 255 || !n.Synthetic(v6) {
+			t.Fatalf("slot %d has %v, %v", i, v4, v6)
+		}
+		if n.slotOf(v4) != int64(i) || n.slotOf(v6) != int64(i) {
+			t.Fatalf("slot %d: %v is of %d, %v of %d", i, v4, n.slotOf(v4), v6, n.slotOf(v6))
+		}
+		seen[v4] = true
+	}
+}
+
+func TestSyntheticRanges(t *testing.T) {
+	n, _ := smallNames(10, 10)
+	v4, v6 := wantAddresses(t, n, "a.test")
+	for s, want := range map[string]struct {
+		synthetic bool
+		name      string
+	}{
+		v4.String():                            {true, "a.test"},
+		v6.String():                            {true, "a.test"},
+		"::ffff:" + v4.String():                {true, "a.test"},
+		v6.String() + "%lo":                    {true, "a.test"},
+		"198.18.0.0":                           {true, ""},
+		"198.18.0.2":                           {true, ""},
+		"198.18.1.0":                           {true, ""},
+		"198.19.255.255":                       {true, ""},
+		"198.17.255.255":                       {false, ""},
+		"198.20.0.0":                           {false, ""},
+		"fd01:203:405:607::":                   {true, ""},
+		"fd01:203:405:607:0:1:0:1":             {true, ""},
+		"fd01:203:405:607:ffff:ffff:ffff:ffff": {true, ""},
+		"fd01:203:405:608::1":                  {false, ""},
+		"127.0.0.1":                            {false, ""},
+		"::1":                                  {false, ""},
+		"::":                                   {false, ""},
+	} {
+		a := netip.MustParseAddr(s)
+		name, ok := n.Name(a)
+		if n.Synthetic(a) != want.synthetic || name != want.name || ok != (want.name != "") {
+			t.Errorf("%v: synthetic %v, name %q, %v", a, n.Synthetic(a), name, ok)
+		}
+	}
+	if name, ok := n.Name(netip.Addr{}); ok || n.Synthetic(netip.Addr{}) {
+		t.Errorf("no address stands for %q", name)
+	}
+}
+
+// grow asks for names 0 to count-1 and returns their IPv4 addresses.
+func grow(t *testing.T, n *Names, count int) []netip.Addr {
+	t.Helper()
+	var v4 []netip.Addr
+	for i := range count {
+		a, _ := wantAddresses(t, n, fmt.Sprintf("n%d.test", i))
+		v4 = append(v4, a)
+	}
+	return v4
+}
+
+func TestNamesKeepWhatIsYoungOrHeld(t *testing.T) {
+	n, clock := smallNames(3, 9)
+	v4 := grow(t, n, 3)
+	full := func(when string) {
+		t.Helper()
+		if _, _, err := n.Addresses("new.test"); !errors.Is(err, ErrNamesFull) {
+			t.Fatalf("%s: %v", when, err)
+		}
+	}
+	full("all just answered")
+	clock.advance(nameTTL + nameGrace - 1)
+	full("all within the grace")
+	release := [3]func(){n.Hold(v4[0]), n.Hold(v4[1]), n.Hold(v4[2])}
+	second := n.Hold(v4[0])
+	clock.advance(1000 * time.Hour)
+	full("all held")
+	release[0]()
+	release[0]() // a second call must not end the other hold
+	full("one still held twice")
+	second()
+	full("one just released")
+	clock.advance(nameTTL + nameGrace)
+	wantAddresses(t, n, "new.test")
+	if name, ok := n.Name(v4[0]); ok {
+		t.Errorf("the replaced name's address stands for %q", name)
+	}
+	for i, a := range v4[1:] {
+		if name, _ := n.Name(a); name != fmt.Sprintf("n%d.test", i+1) {
+			t.Errorf("a held address stands for %q", name)
+		}
+	}
+	release[1]()
+	release[2]()
+}
+
+func TestNamesDropLeastRecentlyUsed(t *testing.T) {
+	n, clock := smallNames(3, 9)
+	v4 := grow(t, n, 3)
+	clock.advance(time.Second)
+	wantAddresses(t, n, "n0.test")
+	clock.advance(time.Second)
+	n.Hold(v4[1])() // the end of a connection is a use
+	clock.advance(nameTTL + nameGrace)
+	for _, want := range []int{2, 0, 1} {
+		wantAddresses(t, n, fmt.Sprintf("after%d.test", want))
+		if name, ok := n.Name(v4[want]); ok {
+			t.Errorf("address %d still stands for %q", want, name)
+		}
+	}
+}
+
+func TestNamesReuseAddressesLast(t *testing.T) {
+	n, clock := smallNames(2, 4)
+	used := map[netip.Addr]bool{}
+	var order []netip.Addr
+	for i := range 12 {
+		v4, v6 := wantAddresses(t, n, fmt.Sprintf("n%d.test", i))
+		if used[v6] {
+			t.Errorf("name %d: %v stood for another name", i, v6)
+		}
+		if i < 4 && used[v4] {
+			t.Errorf("name %d: %v is used again before all were used", i, v4)
+		}
+		if i >= 4 && v4 != order[i-4] {
+			t.Errorf("name %d has %v, and %v was free longest", i, v4, order[i-4])
+		}
+		used[v4], used[v6] = true, true
+		order = append(order, v4)
+		clock.advance(nameTTL + nameGrace)
+	}
+	if len(n.slots) != 4 || len(n.byName) != 2 {
+		t.Errorf("%d slots, %d names", len(n.slots), len(n.byName))
+	}
+}
+
+func TestNamesRetireASlotWithoutGenerations(t *testing.T) {
+	n, clock := smallNames(1, 1)
+	wantAddresses(t, n, "a.test")
+	n.slots[0].generation = 1<<32 - 1
+	clock.advance(nameTTL + nameGrace)
+	if _, _, err := n.Addresses("b.test"); !errors.Is(err, ErrNamesFull) {
+		t.Errorf("b.test: %v", err)
+	}
+	if _, ok := n.Name(address4(0)); ok || len(n.byName) != 0 {
+		t.Error("a.test is still bound")
+	}
+}
+
+func TestNamesStayBounded(t *testing.T) {
+	longest := strings.Repeat("a", 61)
+	longest = strings.Join([]string{"n%060d", longest, longest, longest}, ".")
+	for _, format := range []string{"host%d.example.com", longest} {
+		n, err := NewNames()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := heap()
+		refused := 0
+		for i := range 2 * maxNames {
+			if _, _, err := n.Addresses(fmt.Sprintf(format, i)); errors.Is(err, ErrNamesFull) {
+				refused++
+			}
+		}
+		size := heap() - before
+		t.Logf("%d names of up to %d bytes: %d bytes, %d each", maxNames, len(fmt.Sprintf(format, maxNames)), size, size/maxNames)
+		if refused != maxNames || size > 40<<20 {
+			t.Errorf("%d refused, %d bytes", refused, size)
+		}
+		runtime.KeepAlive(n)
+	}
+}
+
+// heap returns the bytes of live objects.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestNamesConcurrently(t *testing.T) {
+	n, clock := smallNames(40, 60)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 2000 {
+				name := fmt.Sprintf("n%d.test", (i*7+g*13)%97)
+				v4, v6, err := n.Addresses(name)
+				if err != nil {
+					clock.advance(nameGrace)
+					continue
+				}
+				release := n.Hold(v6)
+				// Other goroutines move the clock, so the name may have gone before it was held, but never to another name.
+				if got, ok := n.Name(v6); ok && got != name {
+					t.Errorf("%v of %q stands for %q", v6, name, got)
+				}
+				n.known([]byte(name))
+				n.Synthetic(v4)
+				release()
+			}
+		})
+	}
+	wg.Wait()
+	for b := n.idle.next; b != &n.idle; b = b.next {
+		delete(n.byName, b.name)
+	}
+	if len(n.byName) != 0 {
+		t.Errorf("%d names are held although every hold was released", len(n.byName))
+	}
+}
+
+// FuzzNames runs operations, two bytes each, against what a table promises: an address never changes its name while it is
+// held or young, and an IPv6 address never does.
+func FuzzNames(f *testing.F) {
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		n, clock := smallNames(4, 6)
+		m := namesModel{
+			t: t, n: n, clock: clock,
+			answers: map[string]*namesAnswer{}, owners: map[netip.Addr]*namesAnswer{},
+		}
+		for ; len(ops) >= 2; ops = ops[2:] {
+			m.step(ops[0], ops[1])
+		}
+	})
+}
+
+// namesModel is what is known of a table from outside.
+type namesModel struct {
+	t       *testing.T
+	n       *Names
+	clock   *testClock
+	answers map[string]*namesAnswer     // the last ones of each name
+	owners  map[netip.Addr]*namesAnswer // the last ones with each address
+	holds   []func()
+}
+
+// namesAnswer is what a name was answered with.
+type namesAnswer struct {
+	name   string
+	v4, v6 netip.Addr
+	used   time.Time // of the last answer or release
+	holds  int
+}
+
+func (m *namesModel) step(op, arg byte) {
+	name := fmt.Sprintf("n%d.test", arg%16)
+	switch op % 4 {
+	case 0:
+		m.ask(name)
+	case 1:
+		m.clock.advance(time.Duration(arg) * time.Minute / 8)
+	case 2:
+		m.hold(name, op&4 == 0)
+	case 3:
+		if len(m.holds) > 0 {
+			i := int(arg) % len(m.holds)
+			m.holds[i]()
+			m.holds = append(m.holds[:i], m.holds[i+1:]...)
+		}
+	}
+	for _, a := range m.answers {
+		if !m.keeps(a) {
+			continue
+		}
+		for _, addr := range []netip.Addr{a.v4, a.v6} {
+			if got, ok := m.n.Name(addr); !ok || got != a.name {
+				m.t.Fatalf("%v must be kept for %q and stands for %q, %v", addr, a.name, got, ok)
+			}
+		}
+	}
+}
+
+// hold holds one address of a name if it still stands for it.
+func (m *namesModel) hold(name string, v4 bool) {
+	a := m.answers[name]
+	if a == nil {
+		return
+	}
+	addr := a.v6
+	if v4 {
+		addr = a.v4
+	}
+	if got, _ := m.n.Name(addr); got != name {
+		return
+	}
+	release := m.n.Hold(addr)
+	a.holds++
+	m.holds = append(m.holds, func() {
+		release()
+		a.holds--
+		a.used = m.clock.now()
+	})
+}
+
+// keeps reports whether an answer must still hold.
+func (m *namesModel) keeps(a *namesAnswer) bool {
+	return a != nil && (a.holds > 0 || m.clock.now().Sub(a.used) < nameTTL+nameGrace)
+}
+
+func (m *namesModel) ask(name string) {
+	v4, v6, err := m.n.Addresses(name)
+	last := m.answers[name]
+	if err != nil {
+		kept := 0
+		for _, a := range m.answers {
+			if m.keeps(a) {
+				kept++
+			}
+		}
+		if !errors.Is(err, ErrNamesFull) || m.keeps(last) || kept < m.n.capacity {
+			m.t.Fatalf("%q: %v with %d names to keep", name, err, kept)
+		}
+		return
+	}
+	if last != nil && last.v4 == v4 && last.v6 == v6 {
+		last.used = m.clock.now()
+		return
+	}
+	if m.keeps(last) {
+		m.t.Fatalf("%q got %v, %v although it must have kept %v, %v", name, v4, v6, last.v4, last.v6)
+	}
+	for _, addr := range []netip.Addr{v4, v6} {
+		if owner := m.owners[addr]; owner != nil && (addr.Is6() || m.keeps(owner)) {
+			m.t.Fatalf("%v was answered for %q and now is for %q", addr, owner.name, name)
+		}
+	}
+	a := &namesAnswer{name: name, v4: v4, v6: v6, used: m.clock.now()}
+	m.answers[name], m.owners[v4], m.owners[v6] = a, a, a
+}
+
+func BenchmarkNamesKnown(b *testing.B) {
+	n, err := NewNames()
+	if err != nil {
+		b.Fatal(err)
+	}
+	wantAddresses(b, n, "a.example.com")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, ok := n.known([]byte("a.example.com")); !ok {
+			b.Fatal("unknown")
+		}
+	}
+}
+
+func BenchmarkNamesHold(b *testing.B) {
+	n, err := NewNames()
+	if err != nil {
+		b.Fatal(err)
+	}
+	v4, _ := wantAddresses(b, n, "a.example.com")
+	b.ReportAllocs()
+	for b.Loop() {
+		release := n.Hold(v4)
+		if _, ok := n.Name(v4); !ok {
+			b.Fatal("unknown")
+		}
+		release()
+	}
+}
+
+func BenchmarkNamesNew(b *testing.B) {
+	n, clock := smallNames(maxNames, maxSlots)
+	names := make([]string, 2*maxNames)
+	for i := range names {
+		names[i] = fmt.Sprintf("host%d.example.com", i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%maxNames == 0 {
+			clock.advance(nameTTL + nameGrace)
+		}
+		if _, _, err := n.Addresses(names[i%len(names)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
