@@ -51,6 +51,9 @@ func (b *builder) placeSupplied() error {
 // supplyAt shows a file at a location, unless the settings say what is to be seen there.
 func (b *builder) supplyAt(text string, loc location, why *rule) {
 	target := b.res.resolve(text, true)
+	if b.revealedLink(loc.path) {
+		target = loc // its target is hidden and shows at this name alone
+	}
 	for _, p := range []string{loc.path, target.path} {
 		switch s := b.root.stateAt(p); {
 		case s.hidden:
@@ -68,6 +71,12 @@ func (b *builder) supplyAt(text string, loc location, why *rule) {
 	b.hold(loc, why)
 	n := b.node(loc.path, loc.info)
 	first(&n.supply, why)
+}
+
+// revealedLink reports whether a location is a symbolic link that an allowRead shows in a hidden directory (FS-22).
+func (b *builder) revealedLink(location string) bool {
+	n := b.root.find(location)
+	return n != nil && n.source != nil && n.allow != nil && b.root.stateAt(n.parent.path).hidden
 }
 
 // hiddenLater reports whether one of some locations may not be read once something is there (FS-10, FS-55).

@@ -85,7 +85,7 @@ func (v *view) attach(s Step) error {
 		v.memory[full] = s.Dir || i < len(s.Make)-1
 	}
 	reveal := s.Kind == Reveal || s.Kind == RevealWritable
-	inside := reveal || (s.Kind == Mask && s.HiddenBy != "")
+	inside := reveal || ((s.Kind == Mask || s.Kind == Supplied) && s.HiddenBy != "")
 	if inside != (s.HiddenBy != "") || reveal != (s.Source != "") {
 		return fmt.Errorf("%s %s: HiddenBy %q Source %q", s.Kind, s.Path, s.HiddenBy, s.Source)
 	}
@@ -106,7 +106,7 @@ func (v *view) attach(s Step) error {
 const (
 	nothing  = iota // ENOENT
 	inMemory        // an object of the sandbox's own
-	masked          // the empty file of HideFile, or that of a Mask
+	masked          // the empty file of HideFile, or that of a Mask or Supplied
 	onHost          // an object of the host
 )
 
@@ -116,7 +116,7 @@ type shown struct {
 	dir      bool
 	writable bool   // by the mount it lies on
 	mount    string // path of that mount
-	fake     string // what a mask shows
+	fake     string // what a mask or supplied file shows
 }
 
 // at looks a path up, through the deepest mount that covers it.
@@ -140,7 +140,7 @@ func (v *view) at(p string) shown {
 			out.kind, out.dir, out.writable = inMemory, rel == "" || isDir, m.Kind == HideDir
 		}
 		return out
-	case m.Kind == HideFile, m.Kind == Mask:
+	case m.Kind == HideFile, m.Kind == Mask, m.Kind == Supplied:
 		if rel == "" {
 			out.kind, out.fake = masked, string(m.Content)
 		}
