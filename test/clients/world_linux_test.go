@@ -31,7 +31,8 @@ const (
 	routeless   = "routeless." + domain   // the host has no route
 )
 
-// hostCommands are for ip(8), with the servers' network as a file, and serverCommands for ip(8) in that network.
+// hostCommands are for ip(8), with the servers' network as a file, goodbyeCommands undo them, and serverCommands are for
+// ip(8) in that network.
 const hostCommands = `
 link set lo up
 link add srt-host type veth peer name srt-net netns %s
@@ -41,6 +42,10 @@ route add 10.203.0.0/16 via 10.203.255.2
 route add unreachable 10.204.0.0/16
 -6 addr add fd5a:203::1/64 dev srt-host nodad
 -6 route add fd5a:203:1::/64 via fd5a:203::2`
+
+const goodbyeCommands = `
+link del srt-host
+route del unreachable 10.204.0.0/16`
 
 const serverCommands = `
 link set lo up
@@ -90,6 +95,11 @@ func newWorld(t *testing.T) *world {
 	var network string
 	w.in(func() { network = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid()) })
 	must(t, w.ip(fmt.Sprintf(hostCommands, network)))
+	t.Cleanup(func() {
+		if err := w.ip(goodbyeCommands); err != nil {
+			t.Error(err)
+		}
+	})
 	w.in(func() { err = w.ip(serverCommands) })
 	must(t, err)
 	w.writeHosts(t)
