@@ -93,6 +93,7 @@ type Server struct {
 	root    rootOnce
 	changes changes
 	unix    unixSockets
+	network network
 
 	// moving is held for writing around the judging and performing of a rename, and for reading while directories are
 	// made, so that no directory can take the place of what was judged (Judge.Moves).
@@ -121,6 +122,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{config: c, reports: make(chan Denial, maxReports)}
 	s.threads.entries = map[int]*thread{}
 	s.pool.prepare(s)
+	s.network.prepare(s)
 	return s, nil
 }
 
@@ -131,6 +133,7 @@ func (s *Server) Serve() error {
 	told := make(chan struct{})
 	go s.tell(told)
 	err := s.pool.run()
+	s.network.finish()
 	close(s.reports)
 	<-told
 	s.threads.close()
@@ -139,7 +142,10 @@ func (s *Server) Serve() error {
 }
 
 // Close makes Serve return soon; once it has returned, Close does nothing. Calls that are under way are not answered: it is for when the sandbox has ended.
-func (s *Server) Close() error { return s.pool.close() }
+func (s *Server) Close() error {
+	s.network.stop()
+	return s.pool.close()
+}
 
 // Dropped is how many reports were left out because too many waited.
 func (s *Server) Dropped() uint64 { return s.dropped.Load() }

@@ -8,9 +8,9 @@ import (
 
 // spec says how a system call is performed: which arguments are what.
 type spec struct {
-	name    string
-	perform func(c *call) outcome
-	change  bool // it only changes something about its thread
+	name     string
+	perform  func(c *call) outcome
+	pathless bool // it has no path, or asks for the caller's root directory itself
 }
 
 // nativeArch is the value of seccomp_data.arch for this binary (linux/audit.h).
@@ -48,6 +48,14 @@ func specs(arch uint32, number int32) (spec, bool) {
 		return spec{"renameat2", func(c *call) outcome { return c.rename(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }, false}, true
 	case unix.SYS_BIND:
 		return spec{"bind", func(c *call) outcome { return c.bind(c.int(0), c.args[1], c.int(2)) }, false}, true
+	case unix.SYS_CONNECT:
+		return spec{"connect", func(c *call) outcome { return c.connect(c.int(0), c.args[1], c.int(2)) }, true}, true
+	case unix.SYS_GETPEERNAME:
+		return spec{"getpeername", func(c *call) outcome { return c.getpeername(c.int(0), c.args[1], c.args[2]) }, true}, true
+	case unix.SYS_GETSOCKOPT:
+		return spec{"getsockopt", func(c *call) outcome {
+			return c.getsockopt(c.int(0), c.word(1), c.word(2), c.args[3], c.args[4])
+		}, true}, true
 	case unix.SYS_UMASK:
 		return spec{"umask", func(c *call) outcome { return c.change(true) }, true}, true
 	case unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,

@@ -41,6 +41,7 @@ func (w *worker) run() {
 	defer w.dropHand()
 	for {
 		if err := w.receive(); err != nil {
+			w.server.network.stop() // nobody waits for anything any more
 			p.ended(w, err)
 			return
 		}
@@ -162,8 +163,8 @@ func (c *call) perform() outcome {
 		return failed(c.broken(errors.New("the caller is in no pid namespace that srt can see")))
 	}
 	c.s.changes.settled(c.tid)
-	if spec.change {
-		return spec.perform(c) // no path: pid 1, whose root nobody can read, makes such a call too
+	if spec.pathless {
+		return spec.perform(c) // pid 1, whose root nobody can read, makes such a call too
 	}
 	if errno := c.readRoot(); errno != 0 {
 		return failed(errno)
