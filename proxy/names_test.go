@@ -264,6 +264,21 @@ func TestNamesReuseAddressesLast(t *testing.T) {
 	}
 }
 
+func TestNamesWithFewerAddressesThanNames(t *testing.T) {
+	n, clock := smallNames(5, 2)
+	v4 := grow(t, n, 2)
+	if _, _, err := n.Addresses("c.test"); !errors.Is(err, ErrNamesFull) {
+		t.Errorf("no address is left: %v", err)
+	}
+	clock.advance(nameTTL + nameGrace)
+	if a, _ := wantAddresses(t, n, "c.test"); a != v4[0] {
+		t.Errorf("c.test has %v, want that of the name used least recently, %v", a, v4[0])
+	}
+	if _, ok := n.Name(v4[1]); !ok {
+		t.Error("more names were dropped than needed")
+	}
+}
+
 func TestNamesRetireASlotWithoutGenerations(t *testing.T) {
 	n, clock := smallNames(1, 1)
 	wantAddresses(t, n, "a.test")
