@@ -23,6 +23,7 @@ type linuxProcess struct {
 	null      *os.File
 	listeners []net.Listener
 	broker    *brokerService
+	captured  *captureService
 	how       attempt
 	once      sync.Once
 }
@@ -118,7 +119,10 @@ func (p *linuxProcess) begin() error {
 	}
 	timing("program done")
 	p.process.OnStop = func(ns.Signal) bool { return stopWithCommand(p.files[0]) }
-	if err = p.serveBroker(); err == nil {
+	if err = p.serveCapture(); err == nil {
+		err = p.serveBroker()
+	}
+	if err == nil {
 		err = p.serve()
 	}
 	if err != nil {
@@ -150,25 +154,30 @@ func (p *linuxProcess) plan(h host, program *ns.Program) error {
 	return err
 }
 
-// serve hands the listeners that the sandbox made to the session's proxies.
+// serve hands the listeners that the sandbox made to the session's proxies, or to a proxy of the host's (NET-64).
 func (p *linuxProcess) serve() error {
 	s := p.cmd.sandbox
+	ports := [...]int{httpPort, socksPort} // in this order for each family (ns.Program.Listen)
 	for i := range maxListeners {
-		if i >= len(p.process.Files) || p.process.Files[i] == nil {
+		file := p.takeFile(i)
+		if file == nil {
 			continue
 		}
-		ln, err := net.FileListener(p.process.Files[i])
-		p.process.Files[i].Close()
-		p.process.Files[i] = nil
+		ln, err := net.FileListener(file)
+		file.Close()
 		if err != nil {
 			return err
 		}
 		p.listeners = append(p.listeners, ln)
+		serve := func() error { return s.proxy.ServeFor(ln, p.cmd.key()) }
+		if port := external(&s.cfg.Network, ports[i%len(ports)]); port != 0 {
+			serve = func() error { return s.proxy.Forward(ln, port) }
+		}
 		s.serving.Add(1)
 		go func() {
 			defer s.serving.Done()
 			// A command that ends closes its listener, a session that ends closes the proxy.
-			if err := s.proxy.Serve(ln); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, proxy.ErrServerClosed) {
+			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, proxy.ErrServerClosed) {
 				s.opts.logger.Warn("a listener of the sandbox failed", "error", err)
 			}
 		}()
@@ -198,6 +207,7 @@ func (p *linuxProcess) wait() (int, error) {
 func (p *linuxProcess) release() {
 	p.once.Do(func() {
 		p.broker.close()
+		p.captured.close()
 		if line := p.broker.planted(); line != "" {
 			p.cmd.sandbox.opts.warn(line)
 		}

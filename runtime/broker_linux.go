@@ -26,7 +26,7 @@ var brokerAvailable = sync.OnceValue(notify.Available)
 
 // writeFilters appends the filters. With a broker, its listener and the ruleset for its hands go to the host side.
 func (l *launch) writeFilters(p *ns.Program, ruleset ns.Slot) {
-	if l.guard.Names() && ruleset != 0 {
+	if l.brokered() && ruleset != 0 {
 		p.SendFiles(rulesetIndex, "the Landlock ruleset", ruleset)
 	}
 	fsview.CompileRestrict(p, ruleset)
@@ -54,12 +54,16 @@ func (p *linuxProcess) takeFile(index int) *os.File {
 // serveBroker answers the calls that the filter puts to srt, until the sandbox ends.
 func (p *linuxProcess) serveBroker() error {
 	l := p.launch
-	if !l.guard.Names() {
+	if !l.brokered() {
 		return nil
 	}
 	b := &brokerService{ruleset: p.takeFile(rulesetIndex), done: make(chan struct{})}
 	p.broker = b
-	b.judge = &plantedJudge{Guard: l.guard, except: append(deniedPaths(l.plan), l.tmp), names: map[string]struct{}{}}
+	guard := l.guard
+	if guard == nil { // mounts, or hooks in the kernel, hold the rules about files
+		guard = fsview.NewGuard(&fsview.Plan{})
+	}
+	b.judge = &plantedJudge{Guard: guard, except: append(deniedPaths(l.plan), l.tmp), names: map[string]struct{}{}}
 	file := p.takeFile(listenerIndex)
 	if file == nil {
 		return errors.New("the sandbox has sent no listener for its system calls")
@@ -69,12 +73,13 @@ func (p *linuxProcess) serveBroker() error {
 		return errors.Join(err, file.Close())
 	}
 	config := broker.Config{
-		Listener: b.listener, Judge: b.judge, Roots: l.cfg.AllowNestedUserNamespaces, Watched: true, Report: l.reportDenial,
+		Listener: b.listener, Judge: b.judge, Roots: l.cfg.AllowNestedUserNamespaces, Watched: l.guard.Names(), Report: l.reportDenial,
 		NewHand: func() (broker.Hand, error) {
 			return ns.StartHand(ns.HandConfig{Process: p.process, Ruleset: b.ruleset, Unrestricted: b.ruleset == nil,
 				Listener: b.listener.File(), Keep: l.keeps()})
 		},
 	}
+	p.captured.configure(l, &config)
 	if l.host.mapsAll {
 		if config.Rights, err = l.rights(); err != nil {
 			return err
@@ -123,7 +128,7 @@ func (l *launch) reportDenial(d broker.Denial) {
 			"pid", d.PID, "error", d.Err)
 		return
 	}
-	s.report(violation.Event{PID: d.PID, Operation: violation.Operation(d.Call), Target: d.Path, Rule: d.Why})
+	s.report(violation.Event{PID: d.PID, Operation: violation.Operation(d.Call), Target: d.Path, Rule: d.Why, CommandID: l.cmd.key()})
 }
 
 // brokerService is the broker of one command and what it works with.

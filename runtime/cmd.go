@@ -31,7 +31,8 @@ type Cmd struct {
 
 	sandbox *Sandbox
 	ctx     context.Context
-	err     error // why the command cannot be started at all
+	script  string // of Shell
+	err     error  // why the command cannot be started at all
 
 	mu      sync.Mutex
 	process process
@@ -92,6 +93,7 @@ func (s *Sandbox) Shell(ctx context.Context, script string) *Cmd {
 		}
 	}
 	c := s.Command(ctx, shell, "-c", script)
+	c.script = script
 	return c
 }
 

@@ -103,7 +103,9 @@ func (s *Sandbox) Explain(ctx context.Context) (*Explanation, error) {
 		return nil, err
 	}
 	for i, v := range e.Environment {
-		e.Environment[i] = strings.ReplaceAll(v, s.token, "<token>")
+		if s.token != "" {
+			e.Environment[i] = strings.ReplaceAll(v, s.token, "<token>")
+		}
 	}
 	n := &s.cfg.Network
 	e.Network.AllowedDomains, e.Network.DeniedDomains = list(n.AllowedDomains), list(n.DeniedDomains)

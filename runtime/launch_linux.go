@@ -43,7 +43,10 @@ type launch struct {
 	guard     *fsview.Guard     // what the broker judges by; nil without one
 	hooked    *hookedNames      // nil unless hooks in the kernel stand in for the broker
 	held      *heldNames        // nil unless placeholders do
-	tmp       string            // TMPDIR
+	// uncaptured says why connections are not captured, nil if they are.
+	uncaptured error
+	sockets    []string // locations of Unix sockets of the host that the command may connect to
+	tmp        string   // TMPDIR
 	attempt
 	env        []string
 	candidates []string
@@ -79,6 +82,10 @@ func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
 	}
 	tmp := chooseTempDir(base, l.host.uid)
 	l.tmp = tmp.path
+	l.chooseCapture()
+	if err := l.resolveSockets(policy.PathInput{Cwd: cwd, Home: home}); err != nil {
+		return nil, err
+	}
 	if l.plan, err = l.planFiles(cwd, home, exe, tmp); err != nil {
 		return nil, err
 	}
@@ -152,8 +159,17 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 		Rules: rules, Masks: masks, Cwd: cwd, Home: home, UID: l.host.uid, Private: l.private(), OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
-		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts),
+		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts), Supplied: l.supplied(),
 	})
+}
+
+// supplied are the files that srt shows in the place of the host's: with a resolver of its own the command has nothing of
+// what the host says about names.
+func (l *launch) supplied() []fsview.SuppliedFile {
+	if !l.captured() {
+		return nil
+	}
+	return fsview.ResolverFiles(os.ReadFile)
 }
 
 // private are the directories that no command may see.
@@ -195,9 +211,9 @@ func (l *launch) build(in fsview.Input) (*fsview.Plan, error) {
 func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	s := l.cmd.sandbox
 	in := policy.EnvironInput{
-		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.token, User: policy.ProxyUser(""), Restricted: true,
+		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.token, User: policy.ProxyUser(l.cmd.key()), Restricted: true,
 		Debug: l.cmd.Debug, Unset: deniedVariables(l.cfg), SafeDirectories: l.cfg.Git.SafeDirectories,
-		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir,
+		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir, JavaAgent: l.cfg.JavaAgentJarPath,
 	}
 	if !l.cfg.Filesystem.Disabled {
 		in.TMPDIR = tmp.path
@@ -238,9 +254,7 @@ func (l *launch) chooseFilters() {
 	if !l.cfg.AllowNestedUserNamespaces {
 		l.filters = append(l.filters, seccomp.Namespaces())
 	}
-	if !l.cfg.Network.AllowAllUnixSockets {
-		l.filters = append(l.filters, seccomp.Unix())
-	}
+	l.filters = append(l.filters, l.socketFilters()...)
 	l.chooseNameFilter() // last: what another filter refuses is not put to the broker (seccomp.Stack)
 }
 
@@ -249,8 +263,12 @@ func (l *launch) chooseFilters() {
 func (l *launch) write(p *ns.Program) error {
 	umask := p.ClearUmask()
 	p.LoopbackUp()
+	p.ProhibitRoutes()
 	p.UnpacedTCP()
 	p.Listen(0, httpPort, socksPort)
+	if l.captured() {
+		p.ListenCapture(captureIndex)
+	}
 	if !l.cfg.AllowNestedUserNamespaces {
 		p.ForbidUserNamespaces()
 	}

@@ -125,8 +125,10 @@ func (e *hooksError) Unwrap() error { return e.err }
 
 // armNames makes ready what refuses names, for a sandbox that has its namespaces and no command yet.
 func (l *launch) armNames(process *ns.Prepared) error {
-	if l.guard.Names() {
-		return process.AllowHands()
+	if l.brokered() {
+		if err := process.AllowHands(); err != nil {
+			return err
+		}
 	}
 	if l.hooked == nil {
 		return nil
@@ -207,5 +209,5 @@ func (l *launch) reportRefusal(r bpf.Refusal) {
 		call = "open" // events name the system call (VIO-10)
 	}
 	l.cmd.sandbox.report(violation.Event{PID: r.Pid, Process: r.Process, Operation: violation.Operation(call),
-		Target: path.Join(a.Dir, name), Rule: a.Why})
+		Target: path.Join(a.Dir, name), Rule: a.Why, CommandID: l.cmd.key()})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -135,25 +136,34 @@ func (s *Sandbox) startProxy() error {
 	if err != nil {
 		return err
 	}
-	token := make([]byte, 16)
-	rand.Read(token) // never fails (crypto/rand)
-	s.network, s.token = network, hex.EncodeToString(token)
+	mitm, err := s.mitmProxy()
+	if err != nil {
+		return err
+	}
+	if n.HTTPProxyPort == 0 { // beside an external one there is no token (NET-18)
+		token := make([]byte, 16)
+		rand.Read(token) // never fails (crypto/rand)
+		s.token = hex.EncodeToString(token)
+	}
+	s.network = network
 	s.proxy, err = proxy.New(proxy.Options{
-		Policy: func() *policy.Network { return s.network }, Token: s.token, Parent: parent,
+		Policy: func() *policy.Network { return s.network }, Token: s.token, Open: s.token == "", Parent: parent,
+		MITM:             func() *proxy.MITM { return mitm },
 		RequireHostMatch: n.RequireHostMatch, RefuseOpaqueTunnels: n.RefuseOpaqueTunnels,
 		StripResponseHeaders: n.StripResponseHeaders, OnViolation: s.report, Logger: s.opts.logger,
 	})
 	return err
 }
 
-// report passes one refusal on, unless the settings ignore it (CFG-38, VIO-25).
+// report passes one refusal on, unless the settings ignore it: for every command, or for those whose text holds a key
+// (CFG-38, NET-73, VIO-25).
 func (s *Sandbox) report(e violation.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
 	line := e.RawLine()
 	for key, patterns := range s.cfg.IgnoreViolations {
-		if key == "*" && containsAny(line, patterns) {
+		if (key == "*" || strings.Contains(e.CommandID, key)) && containsAny(line, patterns) {
 			return
 		}
 	}

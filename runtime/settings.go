@@ -19,12 +19,6 @@ var unsupported = []struct {
 }{
 	{"network.tlsTerminate", func(c *config.Config) bool { return c.Network.TLSTerminate != nil },
 		"TLS would pass through unseen"},
-	{"network.mitmProxy", func(c *config.Config) bool { return c.Network.MitmProxy != nil },
-		"the hosts it names would be reached directly"},
-	{"network.httpProxyPort", func(c *config.Config) bool { return c.Network.HTTPProxyPort != 0 },
-		"the proxy it names would be passed by"},
-	{"network.socksProxyPort", func(c *config.Config) bool { return c.Network.SOCKSProxyPort != 0 },
-		"the proxy it names would be passed by"},
 	{"credentials.envVars", masksVariables, "variables with mode \"mask\" would be seen by the command"},
 }
 
@@ -52,6 +46,28 @@ func (s *Sandbox) parentProxy() (*proxy.Parent, error) {
 		s.opts.logger.Debug(n)
 	}
 	return parent, err
+}
+
+// mitmProxy is the proxy on a Unix socket that some hosts go through (NET-63), nil if there is none.
+func (s *Sandbox) mitmProxy() (*proxy.MITM, error) {
+	m := s.cfg.Network.MitmProxy
+	if m == nil {
+		return nil, nil //nolint:nilnil // none is what a nil *proxy.MITM stands for
+	}
+	mitm, err := proxy.NewMITM(m.SocketPath, m.Domains)
+	if err != nil {
+		return nil, fmt.Errorf("network.mitmProxy: %w", err)
+	}
+	return mitm, nil
+}
+
+// external gives the port of a proxy on the host's loopback that serves a port of the sandbox in srt's place (NET-64), 0 if
+// srt does.
+func external(n *config.Network, port int) int {
+	if port == socksPort {
+		return n.SOCKSProxyPort
+	}
+	return n.HTTPProxyPort
 }
 
 // given is nil for a setting that is not there.

@@ -14,11 +14,6 @@ import (
 func TestUnsupportedSettingsAreRefused(t *testing.T) {
 	set := map[string]func(*config.Config){
 		"network.tlsTerminate": func(c *config.Config) { c.Network.TLSTerminate = &config.TLSTerminate{} },
-		"network.mitmProxy": func(c *config.Config) {
-			c.Network.MitmProxy = &config.MitmProxy{SocketPath: "/s", Domains: []string{"a.com"}}
-		},
-		"network.httpProxyPort":  func(c *config.Config) { c.Network.HTTPProxyPort = 8080 },
-		"network.socksProxyPort": func(c *config.Config) { c.Network.SOCKSProxyPort = 8080 },
 		"credentials.envVars": func(c *config.Config) {
 			c.Credentials = &config.Credentials{AllowPlaintextInject: true,
 				EnvVars: []config.EnvCredential{{Name: "TOKEN", Credential: config.Credential{Mode: config.ModeMask}}}}

@@ -1,0 +1,216 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/srt-sandbox/srt/proxy"
+	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
+	"github.com/srt-sandbox/srt/seccomp"
+	"github.com/srt-sandbox/srt/seccomp/broker"
+)
+
+// Connections that programs make without asking a proxy (design section 2, "Network"): the broker hears of them, the proxy
+// server decides and dials, and a DNS stub tells them names. Where no listener can be had there is none of that: AF_UNIX
+// sockets are refused as a whole (NET-81), names do not resolve, and the way out are the proxy variables.
+
+// Where what ns.Program.ListenCapture makes arrives in ns.Process.Files.
+const (
+	captureIndex = rulesetIndex + 1
+	waitingIndex = captureIndex + 1
+	dnsUDPIndex  = captureIndex + 2
+	dnsTCPIndex  = captureIndex + 3
+)
+
+// chooseCapture decides whether connections are captured.
+func (l *launch) chooseCapture() {
+	l.uncaptured = brokerAvailable()
+	if l.uncaptured != nil {
+		l.cmd.sandbox.opts.logger.Debug("connections are not captured: programs that ignore the proxy variables reach nothing",
+			"why", l.uncaptured.Error())
+	}
+}
+
+// captured tells whether connections are captured.
+func (l *launch) captured() bool { return l.uncaptured == nil }
+
+// brokered tells whether the sandbox has a broker.
+func (l *launch) brokered() bool { return l.captured() || l.guard.Names() }
+
+// socketFilters are the filters about connections and Unix sockets. Each is lifted by its own key alone.
+func (l *launch) socketFilters() (filters []seccomp.Filter) {
+	if !l.cfg.Network.AllowAllUnixSockets {
+		if l.captured() {
+			filters = append(filters, seccomp.UnixDatagram())
+		} else {
+			filters = append(filters, seccomp.Unix())
+		}
+	}
+	if l.captured() {
+		filters = append(filters, seccomp.Network())
+	}
+	return filters
+}
+
+// resolveSockets turns network.allowUnixSockets into locations.
+func (l *launch) resolveSockets(in policy.PathInput) error {
+	paths, err := policy.ResolveSocketPaths(l.cfg.Network.AllowUnixSockets, in)
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		l.sockets = append(l.sockets, withoutLinks(p))
+	}
+	return nil
+}
+
+// withoutLinks follows the links in as much of a path as exists. The rest may come later: a daemon makes its socket when it
+// starts.
+func withoutLinks(p string) string {
+	for head, tail := p, ""; ; {
+		if real, err := filepath.EvalSymlinks(head); err == nil {
+			return filepath.Join(real, tail)
+		}
+		if head == "/" {
+			return p
+		}
+		head, tail = filepath.Dir(head), filepath.Join(filepath.Base(head), tail)
+	}
+}
+
+// captureService is what captures the connections of one command.
+type captureService struct {
+	capture          *proxy.Capture
+	dns              *proxy.DNS
+	listener, waiter *os.File
+	done             chan struct{}
+}
+
+// serveCapture starts the DNS stub and makes what the broker asks.
+func (p *linuxProcess) serveCapture() error {
+	l, s := p.launch, p.cmd.sandbox
+	if !l.captured() {
+		return nil
+	}
+	names, err := proxy.NewNames()
+	if err != nil {
+		return err
+	}
+	c := &captureService{capture: s.proxy.NewCapture(names, p.cmd.key()), listener: p.takeFile(captureIndex),
+		waiter: p.takeFile(waitingIndex), done: make(chan struct{})}
+	p.captured = c
+	if c.listener == nil || c.waiter == nil {
+		close(c.done)
+		return errors.New("the sandbox has sent no listener for captured connections")
+	}
+	udp, err := packetConn(p.takeFile(dnsUDPIndex))
+	if err == nil {
+		var tcp net.Listener
+		if tcp, err = streamListener(p.takeFile(dnsTCPIndex)); err == nil {
+			c.dns = proxy.NewDNS(names, s.opts.logger)
+			c.dns.Local = s.ownLocalhost
+			go func() {
+				defer close(c.done)
+				if err := c.dns.Serve(udp, tcp); err != nil {
+					s.opts.logger.Warn("the sandbox's resolver failed; names do not resolve any more", "error", err)
+				}
+			}()
+			return nil
+		}
+		udp.Close()
+	}
+	close(c.done)
+	return err
+}
+
+// ownLocalhost tells whether a name beneath localhost is the sandbox's own loopback. Those that the settings name are the
+// host's (NET-57).
+func (s *Sandbox) ownLocalhost(name string) bool {
+	return !slices.ContainsFunc(s.cfg.Network.AllowedDomains, func(entry string) bool {
+		d, err := config.ParseDomain(entry, config.DomainForm{Port: true})
+		return err == nil && d.Matches(config.Host{Name: name}, d.Port)
+	})
+}
+
+func packetConn(f *os.File) (net.PacketConn, error) {
+	if f == nil {
+		return nil, errors.New("the sandbox has sent no socket for its resolver")
+	}
+	defer f.Close()
+	return net.FilePacketConn(f)
+}
+
+func streamListener(f *os.File) (net.Listener, error) {
+	if f == nil {
+		return nil, errors.New("the sandbox has sent no listener for its resolver")
+	}
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+// close ends the stub. The broker has ended before.
+func (c *captureService) close() {
+	if c == nil {
+		return
+	}
+	if c.dns != nil {
+		_ = c.dns.Close() // the sandbox has ended: there is nobody to answer
+	}
+	<-c.done
+	for _, f := range []*os.File{c.listener, c.waiter} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// configure adds what the broker needs for connections.
+func (c *captureService) configure(l *launch, config *broker.Config) {
+	if c == nil {
+		return
+	}
+	config.Gate = gate{c.capture}
+	config.Capture, config.Waiting = c.listener, c.waiter
+	config.Unix = broker.UnixRules{All: l.cfg.Network.AllowAllUnixSockets,
+		Allowed: func(location string) bool { return policy.SocketAllowed(l.sockets, location) }}
+}
+
+// gate lets the broker ask the proxy server, which knows nothing of it.
+type gate struct{ capture *proxy.Capture }
+
+func (g gate) Judge(pid int, dst netip.AddrPort) (broker.Way, error) {
+	w, err := g.capture.Judge(pid, dst)
+	if err != nil {
+		return nil, proxy.Errno(err)
+	}
+	return way{w}, nil
+}
+
+func (g gate) Loopback(dst netip.AddrPort) bool { return g.capture.Loopback(dst) }
+
+func (g gate) Datagram(pid int, dst netip.AddrPort) { g.capture.Datagram(pid, dst) }
+
+type way struct{ captured *proxy.CapturedWay }
+
+func (w way) Dial(ctx context.Context) (broker.Upstream, error) {
+	u, err := w.captured.Dial(ctx)
+	if err != nil {
+		return nil, proxy.Errno(err)
+	}
+	return u, nil
+}
+
+// key is what refusals of the command are attributed to: its text.
+func (c *Cmd) key() string {
+	if c.script != "" {
+		return c.script
+	}
+	return strings.Join(c.Args, " ")
+}
