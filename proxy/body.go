@@ -19,20 +19,24 @@ const (
 
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
-// sendBody sends the body of a request as it comes. It returns an error if that is the client's fault; x.sent tells
-// whether all of it was sent. What ends it is lack of progress, never its duration.
+// sendBody sends the body of a request as it comes. It returns an error if that is the client's fault, or if the server
+// has stopped reading; x.sent tells whether all of it was sent. What ends it is lack of progress, never its duration.
 func (x *transfer) sendBody() error {
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
 	body := newBody(x.br, x.framing, x.length)
+	x.up.bw.Reset(progressWriter{x})
+	defer func() { x.up.bw.Reset(x.up.conn) }() // all is flushed by then, or the connection is not used again
 	for {
-		if x.br.Buffered() == 0 && x.up.bw.Flush() != nil {
-			return nil
+		if x.br.Buffered() == 0 {
+			if err := x.up.bw.Flush(); err != nil {
+				return x.writeFailed(err)
+			}
 		}
 		x.setDeadline(time.Now().Add(x.limits.Stall))
 		n, err := body.Read(buf[:])
-		if x.writeBody(buf[:n]) != nil {
-			return nil
+		if err := x.writeBody(buf[:n]); err != nil {
+			return x.writeFailed(err)
 		}
 		switch {
 		case err == nil:
@@ -40,7 +44,10 @@ func (x *transfer) sendBody() error {
 			if x.framing == httphead.Chunked {
 				_ = httphead.WriteLastChunk(x.up.bw, forwardTrailer(body.trailer(), keepAll))
 			}
-			x.sent = x.up.bw.Flush() == nil
+			if err := x.up.bw.Flush(); err != nil {
+				return x.writeFailed(err)
+			}
+			x.sent = true
 			return nil
 		case errors.Is(err, httphead.ErrMalformed), errors.Is(err, httphead.ErrTooLarge):
 			return errBadBody
@@ -48,6 +55,28 @@ func (x *transfer) sendBody() error {
 			return nil
 		default:
 			return errClientGone
+		}
+	}
+}
+
+// writeFailed is the result of sendBody after a failed write. A server that has closed may have answered before, and if
+// not, the missing response tells; one that merely reads no more would be waited for.
+func (x *transfer) writeFailed(err error) error {
+	if isTimeout(err) && !x.isStopping() {
+		return errStalled
+	}
+	return nil
+}
+
+// progressWriter writes to the upstream connection and gives up when it has taken no byte for Limits.Stall.
+type progressWriter struct{ x *transfer }
+
+func (w progressWriter) Write(p []byte) (n int, err error) {
+	for {
+		w.x.setDeadline(time.Now().Add(w.x.limits.Stall))
+		m, err := w.x.up.conn.Write(p[n:])
+		if n += m; m == 0 || !isTimeout(err) {
+			return n, err
 		}
 	}
 }
@@ -126,6 +155,9 @@ func (x *transfer) relayResponse() (keepUp bool, err error) {
 	if framing != httphead.NoBody {
 		if err := x.relayBody(newBody(x.up.br, framing, length), recode); err != nil {
 			_ = x.bw.Flush() // what has come is the client's, although the rest will not follow
+			if framing != httphead.ByLength && !recode {
+				x.abort()
+			}
 			return false, err
 		}
 	}
@@ -163,10 +195,13 @@ func (x *transfer) watch() {
 	}
 }
 
+// maxForwarded is how many interim responses a server may send before its final one.
+const maxForwarded = 100
+
 // finalHead reads up to the final response and passes on the interim ones, which HTTP/1.0 does not know. 101 cannot
 // come, as no Upgrade was sent.
 func (x *transfer) finalHead() (*httphead.Response, error) {
-	for {
+	for range maxForwarded {
 		resp, err := readResponseHead(x.up.br)
 		if err != nil {
 			return nil, errors.Join(errBadResponse, err)
@@ -185,6 +220,7 @@ func (x *transfer) finalHead() (*httphead.Response, error) {
 		}
 		x.watch()
 	}
+	return nil, errBadResponse
 }
 
 // writeHead writes the head of the final response, without flushing it.
@@ -206,8 +242,10 @@ func (x *transfer) appendHead(resp *httphead.Response, own string) {
 	buf = append(buf, ' ')
 	buf = append(buf, resp.Reason...)
 	buf = append(buf, "\r\n"...)
+	// A length where there is never a body (RFC 9110 section 8.6) would make some clients wait for one.
+	lengthless := resp.Status < 200 || resp.Status == 204
 	endToEnd(resp.Header, func(f httphead.Field) {
-		if !x.stripped(f.Name) {
+		if !x.stripped(f.Name) && !(lengthless && f.Is("Content-Length")) {
 			buf = httphead.AppendField(buf, f.Name, f.Value)
 		}
 	})

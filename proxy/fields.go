@@ -18,7 +18,19 @@ func isHopByHop(f httphead.Field) bool {
 			return true
 		}
 	}
-	return false
+	return strings.ContainsAny(f.Name, "_.") && isLookalike(foldName(f.Name))
+}
+
+// isLookalike reports whether a folded name, spelled with '_' or '.', is one that frames or routes a message. Servers that
+// hand fields to programs as variables (RFC 3875 section 4.1.18) cannot tell Transfer_Encoding from Transfer-Encoding, so
+// such a field is not forwarded: it would be a second, contradictory framing.
+func isLookalike(folded string) bool {
+	for _, name := range hopByHop {
+		if httphead.EqualFold(folded, name) {
+			return true
+		}
+	}
+	return folded == "content-length" || folded == "host"
 }
 
 // nominated returns the names, in lower case, that Connection fields list, or nil. The fields that say where the message

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -169,7 +168,7 @@ func (c *client) expectation(e *exchange) (answer, bool) {
 	switch {
 	case count == 0 || e.req.Minor == 0:
 		return answer{}, false
-	case count > 1 || !strings.EqualFold(value, "100-continue"):
+	case count > 1 || !httphead.EqualFold(value, "100-continue"):
 		return answer417, true
 	}
 	e.continued = true

@@ -114,6 +114,7 @@ func plainAnswers(t *testing.T) []plainAnswer {
 		{"no host", "GET http:///x HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", bad400, ""},
 		{"ftp", "GET ftp://127.0.0.1/ HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", bad400, ""},
 		{"ws", "GET ws://127.0.0.1/ HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", bad400, ""},
+		{"scheme with a long s", "GET http\u017f://127.0.0.1/ HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", bad400, ""},
 		{"encoded host", "GET http://%65vil.test/ HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", bad400, ""},
 		{"backslash", "GET http://127.0.0.1\\@evil.test\\/ HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", bad400, ""},
 		{"Case14 TE and CL", "POST http://127.0.0.1/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n" + auth + "\r\n", bad400, ""},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
 )
 
@@ -69,9 +70,9 @@ func parseTarget(method, s string) (requestTarget, bool) {
 	switch {
 	case !ok:
 		return t, false
-	case strings.EqualFold(scheme, "http"):
+	case httphead.EqualFold(scheme, "http"):
 		t.port = 80
-	case strings.EqualFold(scheme, "https"):
+	case httphead.EqualFold(scheme, "https"):
 		t.tls, t.port = true, 443
 	default:
 		return t, false
@@ -81,6 +82,9 @@ func parseTarget(method, s string) (requestTarget, bool) {
 		end = len(rest)
 	}
 	host, path := rest[:end], rest[end:]
+	if strings.IndexByte(host, '\\') >= 0 { // the URL Standard ends the authority there, RFC 3986 does not
+		return t, false
+	}
 	host = host[strings.LastIndexByte(host, '@')+1:]
 	t.host, host, ok = cutPort(host)
 	if !ok || t.host == "" {
@@ -153,12 +157,12 @@ func (t requestTarget) namedBy(field string, h config.Host) bool {
 	if want != t.port {
 		return false
 	}
-	if strings.EqualFold(host, strings.TrimSuffix(t.host, ".")) {
+	if httphead.EqualFold(host, strings.TrimSuffix(t.host, ".")) {
 		return true
 	}
 	if bare, bracketed := strings.CutPrefix(host, "["); bracketed {
 		got, err := config.CanonicalHost("[" + bare)
 		return err == nil && got == h && strings.IndexByte(bare, '%') < 0
 	}
-	return strings.EqualFold(host, h.Name)
+	return httphead.EqualFold(host, h.Name)
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,8 @@ var (
 	errStale = errors.New("the upstream connection ended before a response")
 	// errBadBody is a request body that is no valid chunked coding.
 	errBadBody = errors.New("the request body is malformed")
+	// errStalled is a server that takes no more of a request body.
+	errStalled = errors.New("the upstream server stopped reading the request")
 	// errBadResponse is a response that cannot be relayed (NET-33).
 	errBadResponse = errors.New("the upstream response cannot be relayed")
 )
@@ -33,7 +36,7 @@ type transfer struct {
 
 	// Written before side is closed, or by the main goroutine if there is no side goroutine.
 	sent    bool  // the whole request has been sent
-	failure error // of the client's: it left (errClientGone), or errBadBody
+	failure error // of the request: the client left (errClientGone), errBadBody or errStalled
 
 	mu       sync.Mutex
 	stopping bool
@@ -153,6 +156,14 @@ func (x *transfer) startSide(send func() error) {
 func (x *transfer) fail(err error) {
 	x.failure = err
 	_ = x.up.conn.Close()
+}
+
+// abort makes the close of the client's connection a reset: where a close is the end of the body, as with HTTP/1.0, one
+// that was cut short must not look complete.
+func (x *transfer) abort() {
+	if tcp, ok := x.conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
 }
 
 // setDeadline bounds what the side goroutine waits for, unless it is being stopped.

@@ -1,9 +1,6 @@
 package httphead
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // Framing says how the end of a body is found.
 type Framing uint8
@@ -44,7 +41,7 @@ func framing(h Header, minor int) (Framing, int64, error) {
 		return UntilClose, 0, nil
 	case codings == 1 && lengths == 0:
 		// HTTP/1.0 knows no chunked coding: who sends it there is forwarding what it did not understand.
-		if minor == 0 || !strings.EqualFold(coding, "chunked") {
+		if minor == 0 || !EqualFold(coding, "chunked") {
 			return 0, 0, ErrMalformed
 		}
 		return Chunked, 0, nil

@@ -56,9 +56,11 @@ type Field struct {
 }
 
 // Is reports whether the field has a name, case ignored.
-func (f Field) Is(name string) bool {
-	return len(f.Name) == len(name) && strings.EqualFold(f.Name, name)
-}
+func (f Field) Is(name string) bool { return EqualFold(f.Name, name) }
+
+// EqualFold reports whether s and an ASCII text are equal, the case of ASCII letters ignored. Unlike strings.EqualFold it
+// takes no other letter for one of them (the Kelvin sign folds to k, the long s to s): such a letter takes more bytes.
+func EqualFold(s, ascii string) bool { return len(s) == len(ascii) && strings.EqualFold(s, ascii) }
 
 // Header is the field lines of a message in their order, repeats kept.
 type Header []Field
@@ -83,7 +85,7 @@ func (h Header) HasToken(name, token string) bool {
 			continue
 		}
 		for item := range strings.SplitSeq(f.Value, ",") {
-			if strings.EqualFold(trimBlank(item), token) {
+			if EqualFold(trimBlank(item), token) {
 				return true
 			}
 		}

@@ -117,6 +117,7 @@ func TestNET31_Framing(t *testing.T) {
 		{0, "Transfer-Encoding: chunked\r\n", nil, nil, 0},
 		{1, "Transfer-Encoding: gzip, chunked\r\n", nil, nil, 0},
 		{1, "Transfer-Encoding: identity\r\n", nil, nil, 0},
+		{1, "Transfer-Encoding: chun\u212aed\r\n", nil, nil, 0}, // the Kelvin sign
 		{1, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", nil, nil, 0},
 		{1, "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", nil, nil, 0},
 		{1, "Content-Length: 5\r\nContent-Length: 5\r\n", nil, nil, 0},
