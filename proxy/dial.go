@@ -137,10 +137,7 @@ func (s *Server) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16)
 			dialer.Timeout = 0
 		}
 		to := netip.AddrPortFrom(addr, port)
-		conn, err := local.Dial(to), error(nil)
-		if conn == nil {
-			conn, err = dialer.DialContext(ctx, "tcp", to.String())
-		}
+		conn, err := s.connectTCP(ctx, &dialer, to)
 		if err == nil {
 			if !s.watch(conn) {
 				return nil, ErrServerClosed
@@ -155,4 +152,12 @@ func (s *Server) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16)
 		}
 	}
 	return nil, first
+}
+
+// connectTCP connects to one address.
+func connectTCP(ctx context.Context, dialer *net.Dialer, to netip.AddrPort) (net.Conn, error) {
+	if conn := local.Dial(to); conn != nil {
+		return conn, nil
+	}
+	return dialer.DialContext(ctx, "tcp", to.String())
 }

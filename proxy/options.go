@@ -118,7 +118,8 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{onViolation: o.OnViolation, shared: &shared{
-		policy: o.Policy, commands: o.Commands, askUser: o.Ask, token: o.Token, open: o.Open, resolver: o.Resolver,
+		policy: o.Policy, commands: o.Commands, askUser: o.Ask, token: o.Token, open: o.Open,
+		resolver: o.Resolver, connectTCP: connectTCP,
 		parent: router{mitm: o.MITM, parent: o.Parent}, requireHostMatch: o.RequireHostMatch,
 		refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
 		log: o.Logger, limits: o.Limits.orDefaults(),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type shared struct {
 	token            string
 	open             bool
 	resolver         Resolver
+	connectTCP       func(context.Context, *net.Dialer, netip.AddrPort) (net.Conn, error) // connectTCP, but for tests
 	parent           router
 	requireHostMatch bool
 	refuseOpaque     bool
