@@ -38,7 +38,7 @@ func (c *client) serveConnect(req *httphead.Request) {
 		c.answerLast(tunnelRefused(t.verdict), false)
 		return
 	case c.refuseOpaque:
-		t.cancel()
+		_ = t.cancel()
 		c.report(violation.HTTPRequest, violation.Tunnel(target.host, target.port), "", reasonOpaque, key)
 		c.answerLast(tunnelOpaque, false)
 		return
@@ -85,7 +85,7 @@ func (c *client) decideTunnel(target authority) (*opening, error) {
 	t.sent.start(t.end)
 	rules, v, err := c.decideByAsking(t.ctx, a, t.verdict)
 	if err != nil {
-		t.cancel()
+		_ = t.cancel()
 		return nil, err
 	}
 	t.rules, t.verdict = rules, v
@@ -142,11 +142,6 @@ func (t *opening) open() (up net.Conn, toClient, toUpstream []byte, err error) {
 		t.log.Debug("proxy: dial failed", "host", h.Name, "port", port, "error", err)
 	}
 	return up, toClient, toUpstream, err
-}
-
-// openTunnel opens a tunnel to a target that is decided already.
-func (c *client) openTunnel(rules *policy.Network, v policy.Verdict, target authority) (up net.Conn, toClient, toUpstream []byte, err error) {
-	return (&opening{client: c, target: target, rules: rules, verdict: v}).open()
 }
 
 // reportResolved records an error if it is a refusal of resolved addresses.

@@ -71,28 +71,6 @@ func (s *Server) keyOf(a asking) string {
 	return a.key
 }
 
-// decideRequest decides about a plain request, each anew (NET-28). It fails only with errClientGone: the client has left
-// while the callback was asked, and gets no answer.
-func (c *client) decideRequest(target authority) (*policy.Network, policy.Verdict, error) {
-	a := asking{key: c.key, host: target.host, port: target.port}
-	rules, v, undecided := c.decideNow(a)
-	if !undecided {
-		return rules, v, nil
-	}
-	ctx, cancel := context.WithCancel(c.ctx)
-	defer cancel()
-	stop := c.watchClient(cancel)
-	rules, v, err := c.decideByAsking(ctx, a, v)
-	stop()
-	if err == nil && ctx.Err() != nil { // it left at the very end
-		if !v.Allowed {
-			c.reportAs(a, v)
-		}
-		err = errClientGone
-	}
-	return rules, v, err
-}
-
 // decideByAsking puts an undecided destination to the callback (NET-13). It fails only with errClientGone, if the context
 // ends before there is an answer: then nothing may be dialled, and a denial that still comes is reported here. The
 // callback has a goroutine of its own, which outlives the client, and the server, if the callback does not heed its
