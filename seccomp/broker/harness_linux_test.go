@@ -134,6 +134,8 @@ type setup struct {
 	more    ns.Capabilities // that root keeps beside the usual ones
 	mounts  []string        // paths in folder that are mounts, read-only ones with a "!" behind
 	watched bool            // what is known of a thread is kept
+	gate    Gate            // connections are put to the broker
+	alone   bool            // its namespace has loopback and no way out, whether or not there is a gate
 }
 
 // launchConfig maps all ids for root, as srt does, and the caller's own for others.
@@ -178,6 +180,11 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 		}
 	}
 	p.Chdir(s.folder)
+	if s.gate != nil || s.alone {
+		p.LoopbackUp()
+		p.ProhibitRoutes()
+		p.ListenCapture(1)
+	}
 	p.Undumpable()
 	p.KeepCapabilities(keep)
 	p.NoNewPrivs()
@@ -220,7 +227,7 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 	}
 	b := &sandbox{process: process, out: r, served: make(chan error, 1)}
 	if s.judge == nil {
-		b.served <- nil
+		b.served <- b.closeCapture()
 		return b
 	}
 	b.serve(t, s, keep, rights)
@@ -243,6 +250,9 @@ func (b *sandbox) serve(t testing.TB, s setup, keep ns.Capabilities, rights *ns.
 			defer b.mu.Unlock()
 			b.denials = append(b.denials, d)
 		}}
+	if s.gate != nil {
+		c.Gate, c.Capture, c.Waiting = s.gate, b.process.Files[1], b.process.Files[2]
+	}
 	if s.mutate != nil {
 		s.mutate(&c)
 	}
@@ -251,8 +261,19 @@ func (b *sandbox) serve(t testing.TB, s setup, keep ns.Capabilities, rights *ns.
 	}
 	go func() {
 		err := b.server.Serve()
-		b.served <- errors.Join(err, listener.Close())
+		b.served <- errors.Join(err, listener.Close(), b.closeCapture())
 	}()
+}
+
+// closeCapture closes the listeners for captured connections, if there are any.
+func (b *sandbox) closeCapture() error {
+	var errs []error
+	for i, f := range b.process.Files {
+		if i > 0 && f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // finish waits for the probe and decodes its answer into v. It fails the test on anything that the broker could not do.

@@ -19,16 +19,19 @@ func (c *call) connect(fd int32, at uint64, size int32) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
+	domain, err := unix.GetsockoptInt(copied, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if errors.Is(err, unix.EBADF) {
+		return failed(unix.EBADF) // it is of O_PATH (open(2))
+	}
 	if errno := checkSockaddrSize(size); errno != 0 {
 		return failed(errno)
 	}
 	address, errno := c.bytesAt(at, int(size))
-	if errno != 0 {
+	switch {
+	case errno != 0:
 		return failed(errno)
-	}
-	domain, err := unix.GetsockoptInt(copied, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	if err != nil {
-		return failed(notSocket(err))
+	case err != nil:
+		return failed(unix.ENOTSOCK)
 	}
 	if !c.waits() {
 		return failed(unix.EINTR) // both may be another process's
@@ -43,14 +46,6 @@ func (c *call) connect(fd int32, at uint64, size int32) outcome {
 		return c.connectInet(copied, domain, address)
 	}
 	return c.connectOther(copied, address)
-}
-
-// notSocket is why an option of a descriptor cannot be asked for: a descriptor of O_PATH counts as none (open(2)).
-func notSocket(err error) syscall.Errno {
-	if errors.Is(err, unix.EBADF) {
-		return unix.EBADF
-	}
-	return unix.ENOTSOCK
 }
 
 // connectOther connects a socket of a family that leads nowhere (netlink(7)), with the caller's own rights.
@@ -119,7 +114,7 @@ func (t *target) dissolve() outcome {
 	if err != nil {
 		return failed(t.c.broken(err))
 	}
-	if x != nil {
+	if x != nil && !x.loosen() {
 		x.giveUp()
 	}
 	return failed(socket.Connect(t.socket, t.address))

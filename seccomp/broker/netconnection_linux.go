@@ -53,6 +53,7 @@ type connection struct {
 	state state
 	errno syscall.Errno
 	told  bool // the program has asked what broke it
+	loose bool // the program has dissolved it (connect(AF_UNSPEC)) and can still ask what broke it
 
 	mu      sync.Mutex
 	socket  int // a copy of the program's, closed when done is
@@ -136,7 +137,9 @@ func (x *connection) end(errno syscall.Errno) {
 		inRoom := x.room.IsValid() && !x.given
 		x.network.settle(x, errno, inRoom)
 		if inRoom {
-			_ = unix.Shutdown(x.socket, unix.SHUT_RDWR) // wakes who polls (EPOLLERR, EPOLLHUP)
+			// The first ends the connecting and wakes who polls, the second has them see the end of input as well, as after a
+			// connection that the kernel gave up (inet_shutdown of net/ipv4/af_inet.c).
+			_, _ = unix.Shutdown(x.socket, unix.SHUT_RDWR), unix.Shutdown(x.socket, unix.SHUT_RDWR)
 		}
 	}
 	x.close(errno)

@@ -73,13 +73,30 @@ func (c *call) getsockopt(fd int32, level, name uint32, at, sizeAt uint64) outco
 	return failed(c.writeSized(nativeBytes(value), size, at, sizeAt, false))
 }
 
+// ended waits until a connection that is broken has been ended: after that, nothing is done to the program's socket.
+func (x *connection) ended() { <-x.done }
+
+// loosen keeps the error of a connection that the program dissolves, as the kernel does. It tells whether there is one.
+func (x *connection) loosen() bool {
+	x.network.mu.Lock()
+	is := x.state == broken
+	x.loose = x.loose || is
+	x.network.mu.Unlock()
+	if is {
+		x.ended()
+	}
+	return is
+}
+
 // tell gives the error of a connection, once.
 func (x *connection) tell() syscall.Errno {
 	x.network.mu.Lock()
-	defer x.network.mu.Unlock()
-	if x.state != broken || x.told {
+	first := x.state == broken && !x.told
+	x.told = x.told || first
+	x.network.mu.Unlock()
+	if !first {
 		return 0
 	}
-	x.told = true
+	x.ended()
 	return x.errno
 }

@@ -136,7 +136,7 @@ func (t *target) result(x *connection) syscall.Errno {
 		return errno
 	case errno != 0:
 		n.forget(x)
-		_, _ = unix.GetsockoptInt(t.socket, unix.SOL_SOCKET, unix.SO_ERROR) // which clears the one of the shutdown
+		t.renew()
 		return errno
 	}
 	// The kernel looks at how the connecting went only in this call, and looks at no address for it.
@@ -146,11 +146,17 @@ func (t *target) result(x *connection) syscall.Errno {
 	return errno
 }
 
+// renew makes the socket of a connection that could not be made as good as new, which the kernel does in the call that says so.
+func (t *target) renew() {
+	t.c.s.network.disconnect(t.socket)
+	_, _ = unix.GetsockoptInt(t.socket, unix.SOL_SOCKET, unix.SO_ERROR) // which clears the one of the shutdown
+}
+
 // again is a connect on a socket whose connection is known. ok is false where the kernel, or a new connection, is the answer.
 func (t *target) again(x *connection) (out outcome, ok bool) {
 	n := &t.c.s.network
 	n.mu.Lock()
-	now, errno, told := x.state, x.errno, x.told
+	now, errno, told, loose := x.state, x.errno, x.told, x.loose
 	n.mu.Unlock()
 	switch now {
 	case dialling:
@@ -164,8 +170,12 @@ func (t *target) again(x *connection) (out outcome, ok bool) {
 		x.join()
 		return t.c.apartFrom(func(c *call) outcome { return failed(t.waitFor(c, x, unix.EALREADY)) }), true
 	case broken:
+		x.ended()
 		n.forget(x)
-		_, _ = unix.GetsockoptInt(t.socket, unix.SOL_SOCKET, unix.SO_ERROR)
+		if loose {
+			return out, false
+		}
+		t.renew()
 		if told {
 			errno = unix.ECONNABORTED // which the kernel says of an error that has been asked for (inet_stream_connect)
 		}
