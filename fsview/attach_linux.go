@@ -127,15 +127,9 @@ func (c *compiler) makePlace(s Step) {
 	}
 }
 
-func (c *compiler) maskTree(path string) ns.Slot {
-	return c.p.Call("copy the mount for", path, unix.SYS_OPEN_TREE, c.mask.Arg(), c.p.Str(""),
-		ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH))
-}
+func (c *compiler) maskTree(path string) ns.Slot { return c.sealedTree(path, maskName) }
 
-func (c *compiler) emptyTree(path string) ns.Slot {
-	return c.p.Call("copy the mount for", path, unix.SYS_OPEN_TREE, c.empty.Arg(), c.p.Str(""),
-		ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH))
-}
+func (c *compiler) emptyTree(path string) ns.Slot { return c.sealedTree(path, emptyName) }
 
 // openDevices opens the devices that the private /dev shows, while the host's /dev is in sight and its devices still
 // open. Each is proven to be the device it is taken for.

@@ -37,16 +37,13 @@ type compiler struct {
 
 	statx    ns.Arg // one struct statx, used again and again
 	yard     ns.Slot
-	mask     ns.Slot
-	empty    ns.Slot
-	fakes    ns.Slot // the directory of masks' contents, and a read-only mount of it; unset without masks
-	fakeView ns.Slot
+	sealed   ns.Slot // the yard, read-only
 	proc     ns.Slot
 	clone    map[string]ns.Slot // sources opened from the untouched tree, by the step's Path
 	place    map[string]ns.Slot // their own places, for write roots; they lead beneath the copies
 	attached map[string]Kind    // the steps done so far, by path
 	hide     map[string]int     // number of the in-memory directory, by path
-	faked    int                // masks made so far
+	faked    int                // masks and supplied files made so far
 
 	devices [len(devNodes)]ns.Slot
 }
@@ -228,27 +225,30 @@ func (c *compiler) lockTree() {
 }
 
 // attachYard makes the in-memory file system and, in it, the one file that stands for every hidden file (empty, mode
-// 0000, read-only) and the one empty read-only directory.
+// 0000) and the one empty directory. It then shows the yard once more, read-only, so that copies of what lies there are
+// read-only from the start. What that is attached to does not matter; a copy can only be made of what is attached.
 func (c *compiler) attachYard() {
 	c.yard = c.newFilesystem("tmpfs", "hidden paths", yardOptions[:], attrQuiet)
 	place := c.open(yardPath)
-	c.p.Call("mount on", yardPath, unix.SYS_MOVE_MOUNT, c.yard.Arg(), c.p.Str(""), place.Arg(), c.p.Str(""),
-		ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
+	c.mountOn(yardPath, c.yard, place)
 	c.p.Close(place)
-	c.makeFile("mask", 0)
-	c.mask = c.readOnlyTemplate("mask")
-	c.makeDir("empty", 0o755)
-	c.empty = c.readOnlyTemplate("empty")
-	c.prepareFakes()
+	c.makeFile(maskName, 0)
+	c.makeDir(emptyName, 0o755)
+	c.sealed = c.p.Call("copy the mount at", yardPath, unix.SYS_OPEN_TREE, c.yard.Arg(), c.p.Str(""),
+		ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH))
+	c.quiet(yardPath, c.sealed, attrReadOnly)
+	c.p.Call("mount on", emptyName, unix.SYS_MOVE_MOUNT, c.sealed.Arg(), c.p.Str(""), c.yard.Arg(), c.p.Str(emptyName), ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
 }
 
-// readOnlyTemplate mounts a name of the yard on itself, read-only, and gives a descriptor of it: copies of that are
-// read-only from the start.
-func (c *compiler) readOnlyTemplate(name string) ns.Slot {
-	tree := c.yardTree(name)
-	c.quiet(name, tree, attrReadOnly)
-	c.p.Call("mount on", name, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), c.yard.Arg(), c.p.Str(name), ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
-	return tree
+// Names in the yard. Beside them are the directories that hide others (hiddenName) and what masks show (fakeTree).
+const (
+	maskName  = "mask"
+	emptyName = "empty"
+)
+
+// sealedTree is a detached read-only copy, for a path, of a directory or file in the yard.
+func (c *compiler) sealedTree(path, name string) ns.Slot {
+	return c.p.Call("copy the mount for", path, unix.SYS_OPEN_TREE, c.sealed.Arg(), c.p.Str(name), ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC))
 }
 
 // yardTree is a detached copy of a directory or file in the yard.

@@ -1,7 +1,6 @@
 package fsview
 
 import (
-	"slices"
 	"strconv"
 	"syscall"
 
@@ -10,21 +9,8 @@ import (
 	"github.com/srt-sandbox/srt/ns"
 )
 
-// prepareFakes makes the directory in the yard that holds the contents of masks and supplied files, and mounts it read-only on itself: copies
-// of what that shows are read-only from the start. The files are made beneath the mount, through a descriptor that was
-// opened before.
-func (c *compiler) prepareFakes() {
-	if !slices.ContainsFunc(c.plan.Steps, func(s Step) bool { return s.Kind == Mask || s.Kind == Supplied }) {
-		return
-	}
-	const name = "fakes"
-	c.makeDir(name, 0o700)
-	c.fakes = c.p.Call("open", name, unix.SYS_OPENAT, c.yard.Arg(), c.p.Str(name), ns.Int(unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC), ns.Int(0))
-	c.fakeView = c.readOnlyTemplate(name)
-}
-
-// attachMask appends the making of a fake or supplied file and puts it over the real one (FS-58), or, inside a hidden directory, over
-// an empty file made for it.
+// attachMask appends the making of a fake or supplied file and puts it over the real one (FS-58), or, inside a hidden
+// directory, over an empty file made for it.
 func (c *compiler) attachMask(s Step) {
 	tree := c.fakeTree(s)
 	if s.HiddenBy != "" {
@@ -42,9 +28,9 @@ func (c *compiler) fakeTree(s Step) ns.Slot {
 	if s.Kind == Supplied {
 		mode = 0o644
 	}
-	name := strconv.Itoa(c.faked)
+	name := "f" + strconv.Itoa(c.faked)
 	c.faked++
-	fd := c.p.Call("make the fake of", s.Path, unix.SYS_OPENAT, c.fakes.Arg(), c.p.Str(name),
+	fd := c.p.Call("make the fake of", s.Path, unix.SYS_OPENAT, c.yard.Arg(), c.p.Str(name),
 		ns.Int(unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC), ns.Int(mode))
 	if len(s.Content) > 0 {
 		n := c.p.Call("write the fake of", s.Path, unix.SYS_WRITE, fd.Arg(), c.p.Bytes(s.Content), ns.Int(len(s.Content)))
@@ -52,6 +38,5 @@ func (c *compiler) fakeTree(s Step) ns.Slot {
 		c.p.Expect("write the fake of", s.Path, c.statx, 0, 1<<32-1, uint64(len(s.Content)), syscall.ENOSPC)
 	}
 	c.p.Close(fd)
-	return c.p.Call("copy the mount for", s.Path, unix.SYS_OPEN_TREE, c.fakeView.Arg(), c.p.Str(name),
-		ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC))
+	return c.sealedTree(s.Path, name)
 }

@@ -52,9 +52,9 @@ type Step struct {
 	// meaningful for a Late step beneath /proc and /dev, whose content is replaced.
 	ID  Identity
 	Dir bool // the object is a directory
-	// Make lists, for a reveal and for a mask or supplied file in a hidden directory, what has to be created inside the directory HiddenBy first: paths relative to it, in
-	// order, each a directory but the last when Dir is false, which is then an empty file. The last is the mount point
-	// itself. A path is listed once in a whole plan.
+	// Make lists, for a reveal and for a mask or supplied file in a hidden directory, what has to be created inside the
+	// directory HiddenBy first: paths relative to it, in order, each a directory but the last when Dir is false, which is
+	// then an empty file. The last is the mount point itself. A path is listed once in a whole plan.
 	Make     []string
 	HiddenBy string // where Make is used: the Path of the step that hides the directory around it
 	Content  []byte // what a Mask or Supplied shows; not the file's own bytes

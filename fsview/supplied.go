@@ -50,9 +50,9 @@ func (b *builder) placeSupplied() error {
 
 // supplyAt shows a file at a location, unless the settings say what is to be seen there.
 func (b *builder) supplyAt(text string, loc location, why *rule) {
-	target := b.res.resolve(text, true)
-	if b.revealedLink(loc.path) {
-		target = loc // its target is hidden and shows at this name alone
+	target := loc
+	if loc.info.IsLink() && !b.revealedLink(loc.path) { // the target of such a link shows at its name alone
+		target = b.res.resolve(text, true)
 	}
 	for _, p := range []string{loc.path, target.path} {
 		switch s := b.root.stateAt(p); {
