@@ -169,6 +169,11 @@ func lingerClose(c net.Conn) {
 		return
 	}
 	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+	drop(c)
+}
+
+// drop reads, within a bound, what nobody wants to know.
+func drop(c net.Conn) {
 	buf := make([]byte, 4<<10)
 	for dropped := 0; dropped < lingerBytes; {
 		n, err := c.Read(buf)

@@ -182,6 +182,7 @@ func TestCase10_NET44_SSHRefusal(t *testing.T) {
 		h := start(t, rules)
 		p := h.dial()
 		p.send("\x05\x01\x00%sSSH-2.0-client\r\n", socksName(1, tc.host, 22))
+		_ = p.CloseWrite()
 		got := p.rest()
 		prefix := "\x05\x00" + socksAnswer(0)
 		if !strings.HasPrefix(got, prefix) {

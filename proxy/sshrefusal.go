@@ -43,8 +43,15 @@ func (c *client) refuseUnauthenticated() {
 		return
 	}
 	if _, err := c.conn.Write(sshDisconnect(description)); err == nil {
-		lingerClose(c.conn)
+		c.awaitEnd()
 	}
+}
+
+// awaitEnd drops what an SSH client still sends until it ends, within the time of NET-43. Its output ends only then: a
+// ProxyCommand that sees the end exits, and ssh, whose next write fails, shows "Broken pipe" in the place of the message.
+func (c *client) awaitEnd() {
+	_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.SOCKSRefusal))
+	drop(c.conn)
 }
 
 // sshDisconnect is an identification and an unencrypted SSH_MSG_DISCONNECT with reason "host not allowed to connect"
