@@ -23,6 +23,8 @@ type SuppliedFile struct {
 // link leads, or whether anything is there; what it leads to keeps its own name and content. And a mount on the target
 // would not last: when a program of the host renames a new version onto a name, as resolvers do, the kernel takes off
 // what is mounted there in every other namespace (detach_mounts, called by vfs_rename); nothing renames onto the link.
+// Where the name itself is a file that the host replaces so, a running command sees the host's from then on: its lookups
+// fail, since the resolver named there cannot be reached, and the next start is whole again.
 //
 // These files are no protection: what they stand in for may still be seen under another name.
 func (b *builder) placeSupplied() error {
@@ -110,4 +112,15 @@ func (n *node) ownFile() *rule {
 func (b *builder) supplied(location string) bool {
 	n := b.root.find(location)
 	return n != nil && n.fake == nil && n.supply != nil
+}
+
+// Supplies reports whether a command sees a file of srt's own at an absolute path without links, in the place of the
+// host's: a descriptor of the host's file cannot be had again by that path. It is safe for concurrent use.
+func (pl *Plan) Supplies(path string) bool {
+	for i := range pl.Steps {
+		if s := &pl.Steps[i]; s.Kind == Supplied && s.Path == path {
+			return true
+		}
+	}
+	return false
 }
