@@ -3,7 +3,6 @@ package clients
 import (
 	"crypto/rand"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,11 +13,9 @@ import (
 // client is a program that has to reach one server. Its script runs in an empty directory with HOST and PORT set; it fails
 // when the program does.
 type client struct {
-	name string
-	// proxied tells that the program follows the proxy variables that srt sets, so that it needs no transparent capture.
-	proxied bool
-	script  string
-	want    string // in what it prints
+	name   string
+	script string
+	want   string // in what it prints
 	// at is where its server is; without it, at a name of its own.
 	at func(*testing.T, *world) endpoint
 }
@@ -27,56 +24,56 @@ const sshOptions = ` -F "$W/ssh/client/config"`
 
 // clientTable are the clients of the issue, each as its manual has it.
 var clientTable = []client{
-	{"curl http", true, `curl -fsS http://$HOST/`, greeting, nil},
-	{"curl https", true, `curl -fsS --http1.1 https://$HOST/`, greeting + " by HTTP/1.1", nil},
-	{"curl http2", true, `curl -fsS --http2 https://$HOST/`, greeting + " by HTTP/2", nil},
+	{"curl http", `curl -fsS http://$HOST/`, greeting, nil},
+	{"curl https", `curl -fsS --http1.1 https://$HOST/`, greeting + " by HTTP/1.1", nil},
+	{"curl http2", `curl -fsS --http2 https://$HOST/`, greeting + " by HTTP/2", nil},
 	// A curl with HTTP/3 tries QUIC first; every other one has nothing to fall back from, and get.py does what it would do.
-	{"curl http3 falls back", true, `if curl -V | grep -q HTTP3; then curl -fsS --http3 https://$HOST/; else curl -fsS https://$HOST/; fi`, greeting, nil},
-	{"curl dual stack", false, `curl -4fsS https://$HOST/; [ -z "$SIX" ] || curl -6fsS https://$HOST/`, greeting, nil},
-	{"wget", true, `wget -t1 -qO- http://$HOST/; wget -t1 -qO- --ca-certificate=$SSL_CERT_FILE https://$HOST/`, greeting, nil},
-	{"git https", true, `git clone -q https://$HOST/git/hello.git; cd hello; cat greeting; git push -q origin HEAD:refs/heads/$HOST; git ls-remote`,
+	{"curl http3 falls back", `if curl -V | grep -q HTTP3; then curl -fsS --http3 https://$HOST/; else curl -fsS https://$HOST/; fi`, greeting, nil},
+	{"curl dual stack", `curl -4fsS https://$HOST/; [ -z "$SIX" ] || curl -6fsS https://$HOST/`, greeting, nil},
+	{"wget", `wget -t1 -qO- http://$HOST/; wget -t1 -qO- --ca-certificate=$SSL_CERT_FILE https://$HOST/`, greeting, nil},
+	{"git https", `git clone -q https://$HOST/git/hello.git; cd hello; cat greeting; git push -q origin HEAD:refs/heads/$HOST; git ls-remote`,
 		"refs/heads/h", nil},
-	{"git ssh", true, `export GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh}` + strings.ReplaceAll(sshOptions, `"`, `\"`) + `"
+	{"git ssh", `export GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh}` + strings.ReplaceAll(sshOptions, `"`, `\"`) + `"
 		git clone -q ssh://$HOST$W/ssh/hello.git; cd hello; cat greeting; git push -q origin HEAD:refs/heads/$HOST; git ls-remote`, "refs/heads/h", nil},
-	{"ssh", false, `ssh` + sshOptions + ` $HOST 'echo hello from $((6 * 7))'`, "hello from 42", nil},
-	{"scp", false, `scp -q` + sshOptions + ` $HOST:$W/ca.pem copy; cmp copy $W/ca.pem; echo copied`, "copied", nil},
-	{"node fetch", false, `node $W/get.js fetch http://$HOST/ https://$HOST/`, "fetch " + greeting, nil},
-	{"node get", false, `node $W/get.js get http://$HOST/ https://$HOST/`, "get " + greeting, nil},
-	{"python requests", true, `/usr/bin/python3 $W/get.py requests http://$HOST/ https://$HOST/`, "requests " + greeting, nil},
-	{"python urllib", true, `/usr/bin/python3 $W/get.py urllib http://$HOST/ https://$HOST/`, "urllib " + greeting, nil},
-	{"python asyncio", false, `/usr/bin/python3 $W/get.py asyncio $HOST 7 443`, greeting + ": asyncio", nil},
-	{"python socket", false, `/usr/bin/python3 $W/get.py socket $HOST 7`, greeting + ": socket", nil},
-	{"python epoll", false, `/usr/bin/python3 $W/get.py epoll $HOST 7`, greeting + ": epoll", nil},
-	{"quic first", false, `/usr/bin/python3 $W/get.py quic_first $HOST 443`, "udp EACCES", nil},
-	{"go net-http", true, `$W/goget http://$HOST/ https://$HOST/`, greeting + " by HTTP/2", nil},
-	{"java", false, `java -Xshare:auto -XX:TieredStopAtLevel=1 -cp $W/java Get http://$HOST/ https://$HOST/`, "URLConnection " + greeting, nil},
-	{"npm install", true, `npm install --no-audit --no-fund --fetch-retries=0 --registry=https://$HOST/npm/ srt-hello
+	{"ssh", `ssh` + sshOptions + ` $HOST 'echo hello from $((6 * 7))'`, "hello from 42", nil},
+	{"scp", `scp -q` + sshOptions + ` $HOST:$W/ca.pem copy; cmp copy $W/ca.pem; echo copied`, "copied", nil},
+	{"node fetch", `node $W/get.js fetch http://$HOST/ https://$HOST/`, "fetch " + greeting, nil},
+	{"node get", `node $W/get.js get http://$HOST/ https://$HOST/`, "get " + greeting, nil},
+	{"python requests", `/usr/bin/python3 $W/get.py requests http://$HOST/ https://$HOST/`, "requests " + greeting, nil},
+	{"python urllib", `/usr/bin/python3 $W/get.py urllib http://$HOST/ https://$HOST/`, "urllib " + greeting, nil},
+	{"python asyncio", `/usr/bin/python3 $W/get.py asyncio $HOST 7 443`, greeting + ": asyncio", nil},
+	{"python socket", `/usr/bin/python3 $W/get.py socket $HOST 7`, greeting + ": socket", nil},
+	{"python epoll", `/usr/bin/python3 $W/get.py epoll $HOST 7`, greeting + ": epoll", nil},
+	{"quic first", `/usr/bin/python3 $W/get.py quic_first $HOST 443`, "urllib " + greeting, nil},
+	{"go net-http", `$W/goget http://$HOST/ https://$HOST/`, greeting + " by HTTP/2", nil},
+	{"java", `java -Xshare:auto -XX:TieredStopAtLevel=1 -cp $W/java Get http://$HOST/ https://$HOST/`, "URLConnection " + greeting, nil},
+	{"npm install", `npm install --no-audit --no-fund --fetch-retries=0 --registry=https://$HOST/npm/ srt-hello
 		node -p 'require("srt-hello")'`, greeting, nil},
-	{"pip download", true, `/usr/bin/python3 -m pip --retries 0 --disable-pip-version-check download -q --no-cache-dir --no-deps --index-url https://$HOST/simple srt-hello
+	{"pip download", `/usr/bin/python3 -m pip --retries 0 --disable-pip-version-check download -q --no-cache-dir --no-deps --index-url https://$HOST/simple srt-hello
 		ls`, "srt_hello-1.0-py3-none-any.whl", nil},
-	{"apt-get update", true, `chmod 755 .; mkdir -p state/lists/partial cache/archives/partial etc log # root's apt becomes _apt to fetch
+	{"apt-get update", `chmod 755 .; mkdir -p state/lists/partial cache/archives/partial etc log # root's apt becomes _apt to fetch
 		echo "deb [trusted=yes] http://$HOST/apt ./" >sources.list
 		options="-o Dir::Etc=$PWD/etc -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::State=$PWD/state -o Dir::Cache=$PWD/cache
 			-o Dir::Log=$PWD/log -o Dir::State::Status=/dev/null -o Acquire::Languages=none -o Acquire::Retries=0"
 		apt-get $options -q -o APT::Update::Error-Mode=any update
 		apt-cache $options show srt-hello`, "Description: " + greeting, nil},
-	// RSYNC_PROXY takes no credentials, so the connection is known by the listener it came to, which came with the capture.
-	{"rsync", false, `rsync rsync://$HOST/files/greeting copy; cat copy`, greeting, nil},
-	{"nc", false, `echo nc | nc -N $HOST 7`, greeting + ": nc", nil},
-	{"psql by name", false, `psql -h $HOST -U srt -d postgres -Atc 'select 6 * 7'`, "42", nil},
-	{"psql on loopback", false, `psql -h $HOST -p $PORT -U srt -d postgres -Atc 'select 6 * 7'`, "42", loopback(postgresSocket)},
-	{"redis-cli by name", false, `redis-cli -e -h $HOST echo "` + greeting + `"`, greeting, nil},
-	{"redis-cli on loopback", false, `redis-cli -e -h $HOST -p $PORT echo "` + greeting + `"`, greeting, loopback(redisSocket)},
+	// RSYNC_PROXY takes no credentials, so the connection is known by the listener it came to.
+	{"rsync", `rsync rsync://$HOST/files/greeting copy; cat copy`, greeting, nil},
+	{"nc", `echo nc | nc -N $HOST 7`, greeting + ": nc", nil},
+	{"psql by name", `psql -h $HOST -U srt -d postgres -Atc 'select 6 * 7'`, "42", nil},
+	{"psql on loopback", `psql -h $HOST -p $PORT -U srt -d postgres -Atc 'select 6 * 7'`, "42", loopback(postgresSocket)},
+	{"redis-cli by name", `redis-cli -e -h $HOST echo "` + greeting + `"`, greeting, nil},
+	{"redis-cli on loopback", `redis-cli -e -h $HOST -p $PORT echo "` + greeting + `"`, greeting, loopback(redisSocket)},
 
 	// NO_PROXY lists the private ranges: clients that honour it for a range go to an allow-listed address directly.
-	{"no_proxy curl", false, `curl -fsS http://$HOST/`, greeting, literal},
-	{"no_proxy wget", true, `wget -t1 -qO- http://$HOST/`, greeting, literal},
-	{"no_proxy requests", false, `/usr/bin/python3 $W/get.py requests http://$HOST/`, greeting, literal},
-	{"no_proxy urllib", true, `/usr/bin/python3 $W/get.py urllib http://$HOST/`, greeting, literal},
-	{"no_proxy go", false, `$W/goget http://$HOST/`, greeting, literal},
-	{"no_proxy npm", true, `npm view --fetch-retries=0 --registry=http://$HOST/npm/ srt-hello version`, "1.0.0", literal},
-	{"no_proxy node", false, `node $W/get.js fetch http://$HOST/`, greeting, literal},
-	{"curl ipv6 literal", true, `curl -gfsS http://$HOST/`, greeting, func(t *testing.T, w *world) endpoint { return w.literal6(t) }},
+	{"no_proxy curl", `curl -fsS http://$HOST/`, greeting, literal},
+	{"no_proxy wget", `wget -t1 -qO- http://$HOST/`, greeting, literal},
+	{"no_proxy requests", `/usr/bin/python3 $W/get.py requests http://$HOST/`, greeting, literal},
+	{"no_proxy urllib", `/usr/bin/python3 $W/get.py urllib http://$HOST/`, greeting, literal},
+	{"no_proxy go", `$W/goget http://$HOST/`, greeting, literal},
+	{"no_proxy npm", `npm view --fetch-retries=0 --registry=http://$HOST/npm/ srt-hello version`, "1.0.0", literal},
+	{"no_proxy node", `node $W/get.js fetch http://$HOST/`, greeting, literal},
+	{"curl ipv6 literal", `curl -gfsS http://$HOST/`, greeting, func(t *testing.T, w *world) endpoint { return w.literal6(t) }},
 }
 
 func literal(_ *testing.T, w *world) endpoint { return w.literal() }
@@ -100,9 +97,6 @@ var modes = []mode{
 	{"bare", `unset $(compgen -e | grep -i proxy) GIT_SSH_COMMAND GIT_CONFIG_PARAMETERS JAVA_TOOL_OPTIONS
 		if env | grep -i proxy >&2; then exit 222; fi`, true},
 }
-
-// captureVariable is set where srt captures the connections of programs that know no proxy.
-const captureVariable = "SRT_TEST_CAPTURE"
 
 // TestNet_RealClients: NET-7 and NET-90 with every client of the table, each as root and as an ordinary user, with srt's
 // variables and without any; and of the limits that end the chapter, programs that ignore proxies, names, private
@@ -142,9 +136,6 @@ func TestNet_RealClients(t *testing.T) {
 
 // both runs a client where its server is listed, and where it is not.
 func (w *world) both(t *testing.T, s *stage.Stage, c client, m mode) {
-	if m.bare || !c.proxied {
-		needCapture(t)
-	}
 	at := c.at
 	if at == nil {
 		at = func(*testing.T, *world) endpoint { return w.named() }
@@ -172,7 +163,6 @@ func (w *world) both(t *testing.T, s *stage.Stage, c client, m mode) {
 // errorsOfConnect: a program that knows no proxy gets EACCES for a refusal, and otherwise what the host's own connect gave,
 // whether it waits or not.
 func (w *world) errorsOfConnect(s *stage.Stage) {
-	needCapture(s.T)
 	listed, other := w.named(), w.named()
 	c := client{script: `/usr/bin/python3 $W/get.py errno $HOST 443 $HOST 9 ` + unreachable + ` 80 ` + routeless + ` 80 ` +
 		other.host + ` 443 ` + other.places[0] + ` 443`}
@@ -183,13 +173,6 @@ func (w *world) errorsOfConnect(s *stage.Stage) {
 	}
 	if n := w.arrivals(other); n != 0 {
 		s.T.Errorf("%d connections arrived at %s, which is not listed", n, other.host)
-	}
-}
-
-func needCapture(t *testing.T) {
-	t.Helper()
-	if os.Getenv(captureVariable) == "" {
-		t.Skipf("got no %s, want it: this needs an srt that captures connections", captureVariable)
 	}
 }
 
