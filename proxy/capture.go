@@ -245,13 +245,14 @@ func (u *CapturedUpstream) dial(ctx context.Context, w *CapturedWay) (err error)
 func (u *CapturedUpstream) Relay(conn net.Conn, done func()) {
 	s := u.server
 	prepareCaptured(conn)
-	if !s.watch(conn) { // the server is closed, and so is conn
+	if !s.track(conn) { // the server is closed, and so is conn
 		_ = u.Close()
 		if done != nil {
 			done()
 		}
 		return
 	}
+	defer s.wg.Done() // the tunnel counts for itself from here on
 	s.joinThen(conn, u.conn, u.leftover, nil, func() {
 		u.release()
 		if done != nil {

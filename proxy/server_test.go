@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -93,19 +92,4 @@ func TestNET18_case1_ListenerStillAsksForTheToken(t *testing.T) {
 			}
 		})
 	}
-}
-
-// rsync is served: its tunnel opens. Another address of loopback has the port to itself.
-func TestNET18_RsyncWithoutCredentials(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.77:873")
-	if err != nil {
-		t.Logf("port 873 cannot be bound here: %v", err) // the refusals above need no port
-		return
-	}
-	l.Close()
-	serveOn(t, "127.0.0.77:873", func(c *net.TCPConn) { fmt.Fprint(c, "@RSYNCD: 31.0\n") })
-	h := start(t, policy.NetworkRules{AllowedDomains: []string{"127.0.0.77"}})
-	p := connect(t, h.servingFor("the key"))
-	p.send("CONNECT 127.0.0.77:873 HTTP/1.0\r\n\r\n")
-	p.want(established + "@RSYNCD: 31.0\n")
 }
