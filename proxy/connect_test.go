@@ -51,7 +51,7 @@ func TestCase1_NET24_ConnectNeedsCredentials(t *testing.T) {
 	h.wantLines() // NET-73: 407 is not recorded
 }
 
-func TestConnectAnswers(t *testing.T) {
+func TestNET24_39_ConnectAnswers(t *testing.T) {
 	rules := baseRules
 	rules.DeniedDomains = append([]string{"reason.test"}, rules.DeniedDomains...)
 	rules.DeniedDomainReasons = map[string]string{"reason.test": "No <b>evil</b>\nplease é ✓"}
@@ -105,7 +105,7 @@ func TestCase5_NET8_SpellingsOfLoopback(t *testing.T) {
 	h.wantLines()
 }
 
-func TestUnreadableHeads(t *testing.T) {
+func TestNET23_24_UnreadableHeads(t *testing.T) {
 	h := start(t, baseRules)
 	tooLarge := "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 	for _, tc := range []struct{ name, request, answer string }{

@@ -119,7 +119,7 @@ func TestNET35_36_37_Refusals(t *testing.T) {
 	}
 }
 
-// TestNET36_WithoutAFilter: nothing of this applies (TestForwarding has TRACE).
+// TestNET36_WithoutAFilter: nothing of this applies (TestNET28_29_30_32_Forwarding has TRACE).
 func TestNET36_WithoutAFilter(t *testing.T) {
 	for _, target := range []string{"/a/../b", "//a", `/\a`, "/\xff", "/a?"} {
 		s := script(t, ok200)

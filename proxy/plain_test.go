@@ -129,7 +129,7 @@ func plainAnswers(t *testing.T) []plainAnswer {
 	}
 }
 
-func TestPlainAnswers(t *testing.T) {
+func TestNET28_31_39_PlainAnswers(t *testing.T) {
 	rules := baseRules
 	rules.AllowedDomains = append([]string{"name.test"}, rules.AllowedDomains...)
 	for _, tc := range plainAnswers(t) {
@@ -170,7 +170,7 @@ func exchangeWith(t *testing.T, s *scripted, request string, change ...func(*Opt
 	return upstream, client
 }
 
-func TestForwarding(t *testing.T) {
+func TestNET28_29_30_32_Forwarding(t *testing.T) {
 	closing := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
 	for _, tc := range []struct{ name, request, upstream, answer, client string }{
 		{"Case12 userinfo", "GET http://evil.test@127.0.0.1:PORT/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + auth + "\r\n",

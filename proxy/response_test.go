@@ -84,7 +84,7 @@ func TestNET33_CutResponses(t *testing.T) {
 
 // TestNET23_SlowUploads: an upload ends for lack of progress, on either side, and never for taking long.
 func TestNET23_SlowUploads(t *testing.T) {
-	const stall = 300 * time.Millisecond
+	const stall = time.Second
 	reader := func(pause func()) int {
 		return serveEach(t, func(c *net.TCPConn) {
 			br := bufio.NewReader(c)
@@ -94,7 +94,7 @@ func TestNET23_SlowUploads(t *testing.T) {
 			}
 			req, _ := httphead.ParseRequest(head)
 			_, left, _ := req.Framing()
-			for buf := make([]byte, 256<<10); left > 0; {
+			for buf := make([]byte, 512<<10); left > 0; {
 				pause()
 				n, err := br.Read(buf)
 				if err != nil {
@@ -116,7 +116,7 @@ func TestNET23_SlowUploads(t *testing.T) {
 		return string(got)
 	}
 	// Longer than the limit in all, but never without progress for that long.
-	if got := upload(reader(func() { time.Sleep(stall / 15) }), 16<<20); !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") {
+	if got := upload(reader(func() { time.Sleep(stall / 20) }), 16<<20); !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") {
 		t.Errorf("a server that goes on reading: %q", got)
 	}
 	ended := make(chan struct{})

@@ -36,7 +36,7 @@ func socksAnswer(code byte) string { return string([]byte{5, code, 0, 1, 0, 0, 0
 
 const socksAdmitted = "\x05\x02\x01\x00"
 
-func TestSOCKSAnswers(t *testing.T) {
+func TestNET40_41_42_43_SOCKSAnswers(t *testing.T) {
 	_, port := echo(t)
 	closed := closedPort(t)
 	rules := policy.NetworkRules{
