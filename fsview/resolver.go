@@ -51,6 +51,9 @@ func ResolverFiles(read func(path string) ([]byte, error)) []SuppliedFile {
 	return append(list, SuppliedFile{Path: hosts, Content: []byte(localHosts + ownNameEntry(name))})
 }
 
+// ResolverPaths are the absolute paths of those files.
+func ResolverPaths() []string { return []string{resolvConf, nsswitch, hosts} }
+
 // localDatabases are the databases of nsswitch.conf(5) that lookups of hosts use, and the line that each gets.
 var localDatabases = [...]struct{ name, line string }{{"hosts", "hosts: files dns\n"}, {"networks", "networks: files\n"}}
 

@@ -113,14 +113,3 @@ func (b *builder) supplied(location string) bool {
 	n := b.root.find(location)
 	return n != nil && n.fake == nil && n.supply != nil
 }
-
-// Supplies reports whether a command sees a file of srt's own at an absolute path without links, in the place of the
-// host's: a descriptor of the host's file cannot be had again by that path. It is safe for concurrent use.
-func (pl *Plan) Supplies(path string) bool {
-	for i := range pl.Steps {
-		if s := &pl.Steps[i]; s.Kind == Supplied && s.Path == path {
-			return true
-		}
-	}
-	return false
-}

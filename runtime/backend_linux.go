@@ -19,7 +19,8 @@ type linuxProcess struct {
 	process   *ns.Process
 	launch    *launch
 	session   ns.Session
-	files     [3]*os.File
+	files     [3]*os.File // the command's standard streams
+	copied    [3]*os.File // the caller's own, where the command has a copy
 	null      *os.File
 	listeners []net.Listener
 	broker    *brokerService
@@ -33,6 +34,10 @@ func (c *Cmd) start() (process, error) {
 	p := &linuxProcess{cmd: c}
 	var err error
 	if p.files, p.null, err = c.standardStreams(); err != nil {
+		return nil, err
+	}
+	if err := p.copySupplied(); err != nil {
+		p.release()
 		return nil, err
 	}
 	err = p.begin()
@@ -206,6 +211,7 @@ func (p *linuxProcess) wait() (int, error) {
 // release closes what the launch opened on the host side.
 func (p *linuxProcess) release() {
 	p.once.Do(func() {
+		p.returnCopies()
 		p.broker.close()
 		p.captured.close()
 		if line := p.broker.planted(); line != "" {

@@ -133,9 +133,6 @@ func TestCFG_9_NothingRunsWithoutThePolicy(t *testing.T) {
 		for name, c := range map[string]cfg{
 			"masked credential": {aw: list{"."}, allow: list{"a.com"}, top: object{"credentials": object{"allowPlaintextInject": true, "envVars": list{object{"name": "A", "mode": "mask"}}}}},
 			"tlsTerminate":      {aw: list{"."}, net: object{"tlsTerminate": object{}}},
-			"mitmProxy":         {aw: list{"."}, net: object{"mitmProxy": object{"socketPath": "/x", "domains": list{"a.com"}}}},
-			"httpProxyPort":     {aw: list{"."}, net: object{"httpProxyPort": 8080}},
-			"socksProxyPort":    {aw: list{"."}, net: object{"socksProxyPort": 8080}},
 			"parentProxy":       {aw: list{"."}, net: object{"parentProxy": object{"http": "ftp://x"}}},
 		} {
 			before := b.tree(".")

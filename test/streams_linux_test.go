@@ -115,6 +115,25 @@ func TestFS_46_OffsetIsSharedWithTheCaller(t *testing.T) {
 	})
 }
 
+// TestFS_46_StdinThatTheSandboxHasItsOwnOf: what the caller opened is what the command reads, and the shell goes on behind it.
+func TestFS_46_StdinThatTheSandboxHasItsOwnOf(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		want, err := os.ReadFile("/etc/hosts")
+		b.must(err)
+		b.host(append([]string{"sh", "-c", `"$@" </etc/hosts`, "sh"}, b.srt(cfg{}, "cat")...)...).ok().prints(strings.TrimSuffix(string(want), "\n"))
+		first, rest, _ := strings.Cut(string(want), "\n")
+		b.host(append([]string{"sh", "-c", `{ "$@"; cat; } </etc/hosts`, "sh"}, b.srt(cfg{}, "sh", "-c", `read -r x; echo "$x"`)...)...).ok().
+			prints(first + "\n" + strings.TrimSuffix(rest, "\n"))
+		// The copy leads neither to the file's mode nor to its content.
+		b.host(append([]string{"sh", "-c", `"$@" </etc/hosts`, "sh"}, b.srt(cfg{}, "sh", "-c", `chmod 777 /proc/self/fd/0 2>/dev/null; echo x 2>/dev/null >/proc/self/fd/0; true`)...)...).ok()
+		got, err := os.ReadFile("/etc/hosts")
+		b.must(err)
+		if string(got) != string(want) {
+			t.Error("the host's file has changed")
+		}
+	})
+}
+
 func TestLandlock_SecondWall(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("../v", "old")
