@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
@@ -59,9 +60,14 @@ func runProxy(t *testing.T, ports []int, path string, args ...string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
+		_ = cmd.Process.Signal(syscall.SIGTERM) // so that it takes away what it made outside its directory
+		kill := time.AfterFunc(testPatience, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		<-ended
+		kill.Stop()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its group
 		if t.Failed() {
 			t.Logf("%s: %s", path, output.Bytes())
 		}
@@ -146,7 +152,9 @@ shutdown_lifetime 0 seconds
 	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	runProxy(t, []int{p.port, p.tlsPort}, path, "-N", "-d1", "-f", filepath.Join(dir, "conf"))
+	// Its shared memory is named after the service: that of another squid, perhaps of another user, must not be in the way.
+	service := fmt.Sprintf("srt%d", p.port)
+	runProxy(t, []int{p.port, p.tlsPort}, path, "-N", "-d1", "-n", service, "-f", filepath.Join(dir, "conf"))
 	return p
 }
 
