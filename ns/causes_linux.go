@@ -74,6 +74,12 @@ func stepCause(op string, errno syscall.Errno) string {
 		return "The kernel's limit of mounts in one namespace is reached: see /proc/sys/fs/mount-max"
 	case unix.ESTALE:
 		return "The file was replaced while the sandbox was being set up; start again"
+	case unix.EAFNOSUPPORT:
+		if strings.Contains(op, "netlink") {
+			return "A surrounding service manager or container forbids netlink sockets: allow AF_NETLINK (systemd: RestrictAddressFamilies=)"
+		}
+	case unix.EPROTO:
+		return "The kernel did not take a route that refuses packets (rtnetlink, RTN_PROHIBIT), without which programs would wait for networks that they may not reach; run srt on a Linux kernel, not on an emulation of one"
 	case unix.EMFILE:
 		return "Too many paths at once for the limit of open files: raise it (ulimit -n)"
 	}

@@ -33,6 +33,8 @@ func TestLikelyCauses(t *testing.T) {
 		{"an old kernel", "", "", step("restrict the mount at", unix.ENOSYS), "5.19"},
 		{"too many mounts", "", "", step("mount on", unix.ENOSPC), "mount-max"},
 		{"a file that was replaced", "", "", step("find unchanged", unix.ESTALE), "start again"},
+		{"a manager that forbids netlink", "", "", step("make a netlink socket for", unix.EAFNOSUPPORT), "AF_NETLINK"},
+		{"a kernel that prohibits nothing", "", "", step("prohibit", unix.EPROTO), "RTN_PROHIBIT"},
 		{"too few descriptors", "", "", step("open", unix.EMFILE), "ulimit"},
 		{"ids that may not be mapped", "", "", func() string { return mapCause(unix.EPERM) }, "CAP_SETFCAP"},
 	} {
