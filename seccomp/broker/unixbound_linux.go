@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -58,7 +59,10 @@ func (s *Server) boundUnix(socket int) {
 
 func (u *unixSockets) remember(socket int) error {
 	fd, err := unix.IoctlRetInt(socket, siocUnixFile)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return nil // it was made outside and handed in: what it serves is not the sandbox's alone
+	case err != nil:
 		return fmt.Errorf("ask which file a socket of the sandbox was bound to, so that it cannot be connected to (SIOCUNIXFILE): %w", err)
 	}
 	var i info
