@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -312,106 +309,4 @@ func TestNET61_RealParentsRefuseBadCredentials(t *testing.T) {
 			c.wantLines()
 		}
 	})
-}
-
-// An https parent is verified: by name with SNI, by address without (NET-61).
-func TestNET61_VerifiedTLSParent(t *testing.T) {
-	pool, cert := authorityFor(t, "127.0.0.1", "parent.test")
-	other, _ := authorityFor(t, "127.0.0.1", "parent.test")
-	names := make(chan string, 4)
-	port := serveEach(t, func(c *net.TCPConn) {
-		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
-		defer s.Close()
-		if s.Handshake() != nil {
-			return
-		}
-		names <- s.ConnectionState().ServerName
-		br := readerAfter(nil, s)
-		if _, err := rawRequest(br); err == nil {
-			_, _ = io.WriteString(s, "HTTP/1.1 200 OK\r\n\r\n")
-			_, _ = io.Copy(s, br)
-		}
-	}).Port
-	for _, tc := range []struct {
-		name, host, sni string
-		roots           *x509.CertPool
-		ok              bool
-	}{
-		{"by name", "parent.test", "parent.test", pool, true},
-		{"by address", "127.0.0.1", "", pool, true},
-		{"another name", "other.test", "", pool, false},
-		{"another authority", "parent.test", "", other, false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			c := capture(t, parentRules, func(o *Options) {
-				o.Parent = mustParent(t, "", fmt.Sprintf("https://%s:%d", tc.host, port), "")
-				o.Resolver = &fakeResolver{answers: map[string][][]string{"parent.test": {{"127.0.0.1"}}, "other.test": {{"127.0.0.1"}}}}
-			})
-			c.srv().roots = tc.roots
-			if !tc.ok {
-				if got := c.connectTo("far.test:443").rest(); got != failed502 {
-					t.Errorf("%q", got)
-				}
-				return
-			}
-			p := c.open(c.addresses("far.test", 443)[0])
-			p.send("hello")
-			p.want("hello")
-			if got := <-names; got != tc.sni {
-				t.Errorf("SNI %q, want %q", got, tc.sni)
-			}
-		})
-	}
-}
-
-// mitmProxy in front of a proxy of another make, which has no Unix socket of its own: a relay of bytes gives it one.
-func TestNET63_RealProxyOnASocket(t *testing.T) {
-	addr, port := farServer(t)
-	behind := startTinyproxy(t, false)
-	path := filepath.Join(socketDir(t), "mitm")
-	relaySocket(t, path, behind.port)
-	c := capture(t, policy.NetworkRules{AllowedDomains: []string{addr.String()}}, withMITM(mustMITM(t, path, addr.String())))
-	target := netip.AddrPortFrom(addr, uint16(port))
-	for _, p := range []*peer{c.harness.tunnel(target.String()), c.open(target)} {
-		p.send("hello")
-		p.want("hello")
-	}
-	p := c.dial()
-	p.send("GET http://%s/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\n", target, auth)
-	if got := p.rest(); !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") && !strings.HasPrefix(got, "HTTP/1.0 200 OK\r\n") || !strings.Contains(got, "GET /x HTTP/1.") {
-		t.Errorf("%q", got)
-	}
-	c.wantLines()
-}
-
-// relaySocket makes a Unix socket that leads to a port of loopback.
-func relaySocket(t *testing.T, path string, port int) {
-	t.Helper()
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				in.Close()
-				continue
-			}
-			wg.Go(func() { _, _ = io.Copy(out, in); _ = closeWrite(out) })
-			wg.Go(func() { _, _ = io.Copy(in, out); in.Close(); out.Close() })
-		}
-	})
-	// Registered before the server under test, so that this runs after that is closed, which ends the copies.
-	t.Cleanup(func() { l.Close(); wg.Wait() })
-}
-
-// readerAfter reads what was read already, then the rest.
-func readerAfter(first []byte, rest io.Reader) *bufio.Reader {
-	return bufio.NewReader(io.MultiReader(bytes.NewReader(first), rest))
 }
