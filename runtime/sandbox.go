@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/srt-sandbox/srt/proxy"
@@ -33,7 +34,7 @@ var (
 type Sandbox struct {
 	cfg     *config.Config
 	opts    options
-	network *policy.Network
+	network atomic.Pointer[policy.Network] // the rules in force (NET-16)
 	token   string
 	proxy   *proxy.Server
 	hooks   nameHooks
@@ -145,9 +146,9 @@ func (s *Sandbox) startProxy() error {
 		rand.Read(token) // never fails (crypto/rand)
 		s.token = hex.EncodeToString(token)
 	}
-	s.network = network
+	s.network.Store(network)
 	s.proxy, err = proxy.New(proxy.Options{
-		Policy: func() *policy.Network { return s.network }, Token: s.token, Open: s.token == "", Parent: parent,
+		Policy: s.network.Load, Token: s.token, Open: s.token == "", Parent: parent,
 		MITM:             func() *proxy.MITM { return mitm },
 		RequireHostMatch: n.RequireHostMatch, RefuseOpaqueTunnels: n.RefuseOpaqueTunnels,
 		StripResponseHeaders: n.StripResponseHeaders, OnViolation: s.report, Logger: s.opts.logger,
