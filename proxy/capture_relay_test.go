@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -66,7 +67,7 @@ func TestCapturedConnectionsCountAsConnections(t *testing.T) {
 	c := capture(t, baseRules, func(o *Options) { o.Limits.Connections = 2 })
 	dst := netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", port))
 	first := c.open(dst)
-	c.harness.tunnel(dst.String())
+	c.tunnel(dst.String())
 	w, err := c.Judge(testPID, dst)
 	if err != nil {
 		t.Fatal(err)
@@ -216,4 +217,44 @@ func TestCapturePort0(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c.settled()
+}
+
+// Close may come at any moment of a captured connection's life, and leaves nothing.
+func TestCloseAmidCapturedConnections(t *testing.T) {
+	_, port := echo(t)
+	for range 20 {
+		c := capture(t, baseRules)
+		dst := netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", port))
+		var begun, ended atomic.Int32
+		var wg sync.WaitGroup
+		started := make(chan struct{}, 8)
+		for range 8 {
+			program, conn := tcpPair(t)
+			wg.Go(func() {
+				defer program.Close()
+				w, err := c.Judge(testPID, dst)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				started <- struct{}{}
+				u, err := w.Dial(t.Context())
+				if err != nil {
+					conn.Close()
+					return
+				}
+				begun.Add(1)
+				u.Relay(conn, func() { ended.Add(1) })
+			})
+		}
+		<-started
+		if err := c.srv().Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if !settles(func() bool { return begun.Load() == ended.Load() }) {
+			t.Errorf("%d tunnels, %d ended", begun.Load(), ended.Load())
+		}
+		c.settled()
+	}
 }

@@ -21,7 +21,7 @@ func TestNET63_RealProxyOnASocket(t *testing.T) {
 	relaySocket(t, path, behind.port)
 	c := capture(t, policy.NetworkRules{AllowedDomains: []string{addr.String()}}, withMITM(mustMITM(t, path, addr.String())))
 	target := netip.AddrPortFrom(addr, uint16(port))
-	for _, p := range []*peer{c.harness.tunnel(target.String()), c.open(target)} {
+	for _, p := range []*peer{c.tunnel(target.String()), c.open(target)} {
 		p.send("hello")
 		p.want("hello")
 	}

@@ -93,9 +93,9 @@ func TestNET63_TunnelsOfEveryProtocol(t *testing.T) {
 		name, request string
 		open          func() *peer
 	}{
-		{"CONNECT, trailing dot and case", "mitm.test:443", func() *peer { return c.harness.tunnel("MITM.test.:443") }},
-		{"CONNECT, subdomain", "a.mitm.test:22", func() *peer { return c.harness.tunnel("a.mitm.test:22") }},
-		{"CONNECT, loopback literal", "127.0.0.1:9", func() *peer { return c.harness.tunnel("127.1:9") }},
+		{"CONNECT, trailing dot and case", "mitm.test:443", func() *peer { return c.tunnel("MITM.test.:443") }},
+		{"CONNECT, subdomain", "a.mitm.test:22", func() *peer { return c.tunnel("a.mitm.test:22") }},
+		{"CONNECT, loopback literal", "127.0.0.1:9", func() *peer { return c.tunnel("127.1:9") }},
 		{"SOCKS", "mitm.test:443", func() *peer {
 			p := c.dial()
 			p.send("%s%s", socksLogin("srt", testToken), socksName(1, "mitm.test", 443))

@@ -228,7 +228,7 @@ func TestNET61_case30_RealParents(t *testing.T) {
 				dst = c.addresses(host, port)[1]
 			}
 			for name, open := range map[string]func() *peer{
-				"CONNECT": func() *peer { return c.harness.tunnel(fmt.Sprintf("%s:%d", host, port)) },
+				"CONNECT": func() *peer { return c.tunnel(fmt.Sprintf("%s:%d", host, port)) },
 				"SOCKS": func() *peer {
 					p := c.dial()
 					p.send("%s%s", socksLogin("srt", testToken), socksName(1, host, port))
