@@ -84,6 +84,18 @@ func TestHandIsHeld_FS26_FS44(t *testing.T) {
 func TestHandCannotBeSeen(t *testing.T) {
 	b := newBox(t, true)
 	h := b.hand(t)
+	pids := pidsIn(t, h)
+	for !slices.Contains(pids, "2") { // Start does not wait until pid 1 has forked the command
+		pids = pidsIn(t, h)
+	}
+	if !slices.Equal(pids, []string{"1", "2"}) {
+		t.Errorf("the sandbox's /proc shows %v, want pid 1 and the command", pids)
+	}
+}
+
+// pidsIn lists the processes of the sandbox's /proc.
+func pidsIn(t *testing.T, h *Hand) (pids []string) {
+	t.Helper()
 	p := h.Program()
 	p.SendFiles(0, "/proc", openAt(p, "/proc", unix.O_RDONLY|unix.O_DIRECTORY))
 	r := must(t, h)
@@ -92,16 +104,13 @@ func TestHandCannotBeSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pids []string
 	for _, n := range names {
 		if _, err := strconv.Atoi(n); err == nil {
 			pids = append(pids, n)
 		}
 	}
 	slices.Sort(pids)
-	if !slices.Equal(pids, []string{"1", "2"}) {
-		t.Errorf("the sandbox's /proc shows %v, want pid 1 and the command", pids)
-	}
+	return pids
 }
 
 // TestHandCannotLookIntoTheCommand holds what the documentation of Hand says of /proc.
