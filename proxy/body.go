@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -170,6 +171,7 @@ func (x *transfer) relayResponse() (keepUp bool, err error) {
 
 // awaitResponse waits for the first byte of the response.
 func (x *transfer) awaitResponse() error {
+	runtime.Gosched() // another goroutine may be about to bring the response: looking too early costs a system call
 	if x.side == nil && !x.target.tls {
 		_ = x.up.conn.SetReadDeadline(time.Now().Add(watchAfter))
 		_, err := x.up.br.Peek(1)

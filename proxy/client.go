@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -84,6 +85,7 @@ func (c *client) serveHTTP() {
 			return
 		}
 		if c.br.Buffered() == 0 {
+			runtime.Gosched() // as in awaitResponse
 			_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.Idle))
 			if _, err := c.br.Peek(1); err != nil {
 				return
