@@ -44,6 +44,19 @@ print(*{a[4][0].split(".")[0] for a in socket.getaddrinfo("example.com", 80, soc
 	})
 }
 
+// TestNet_3_LookupsOfOneFamily: restricted to the families that the system has addresses of, a lookup finds both.
+func TestNet_3_LookupsOfOneFamily(t *testing.T) {
+	need(t, "python3")
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.run(cfg{}, "python3", "-c", `
+import socket
+for family in (socket.AF_INET, socket.AF_INET6):
+    found = socket.getaddrinfo("some.test", 80, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    print(len(found), found[0][4][0][:2])
+`).ok().prints("1 19\n1 fd")
+	})
+}
+
 func TestNet_85_OwnLoopback(t *testing.T) {
 	need(t, "python3", "curl")
 	eachAlong(t, func(t *testing.T, b *box) {
