@@ -213,9 +213,9 @@ func nestedSocketsProbe() map[string]string {
 	return result
 }
 
-// ownNamespaces are a user and a mount namespace of the child's own.
+// ownNamespaces are a user, a mount and a network namespace of the child's own.
 func ownNamespaces() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}}
 }

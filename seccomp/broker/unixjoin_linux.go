@@ -16,6 +16,16 @@ type unixPeer struct {
 	socket  int    // a copy of the caller's
 	object  int    // O_PATH descriptor of the peer's file; -1 for an address without one
 	address []byte // with object -1
+	kind    int    // SOCK_STREAM, SOCK_SEQPACKET or SOCK_DGRAM
+}
+
+// expected are the errors that a program for the connect lets pass: whatever else can be said of it is known before. A
+// datagram socket waits for nobody, but may be refused by one that is connected to another (unix(7)).
+func (u *unixPeer) expected() [3]syscall.Errno {
+	if u.kind == unix.SOCK_DGRAM {
+		return [...]syscall.Errno{unix.EPERM, unix.ECONNREFUSED, unix.EPROTOTYPE}
+	}
+	return [...]syscall.Errno{unix.EAGAIN, unix.ECONNREFUSED, unix.EPROTOTYPE}
 }
 
 // tryUnix has the hand connect the socket, without waiting for longer than the socket's SO_SNDTIMEO says.
@@ -38,7 +48,8 @@ func (c *call) tryUnix(u *unixPeer) syscall.Errno {
 	}
 	step := p.Len()
 	connected := p.Call("connect", c.text, unix.SYS_CONNECT, socket.Arg(), p.Bytes(address), ns.Int(len(address)))
-	p.Tolerate(unix.EAGAIN, unix.ECONNREFUSED, unix.EPROTOTYPE)
+	expected := u.expected()
+	p.Tolerate(expected[:]...)
 	if another {
 		p.takeBack()
 	}
@@ -70,9 +81,8 @@ func (u *unixPeer) state() syscall.Errno {
 	if listens, err := unix.GetsockoptInt(u.socket, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err == nil && listens != 0 {
 		return unix.EINVAL
 	}
-	kind, err := unix.GetsockoptInt(u.socket, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind == unix.SOCK_DGRAM {
-		return 0 // which is connected anew
+	if u.kind == unix.SOCK_DGRAM {
+		return 0 // it is connected anew
 	}
 	if _, err := unix.Getpeername(u.socket); err == nil {
 		return unix.EISCONN

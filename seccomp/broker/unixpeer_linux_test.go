@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -12,7 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() { probes["unix-peer"] = func(string) any { return peerProbe() } }
+func init() {
+	probes["unix-peer"] = func(string) any { return peerProbe() }
+	probes["unix-grasp"] = func(string) any { return graspProbe() }
+}
 
 // someIDs are ids to connect under, effective and of file access. Only root has more than one.
 func someIDs() (list []struct{ euid, egid, fsuid int }) {
@@ -74,6 +78,13 @@ func peerProbe() []string {
 	private := r.serve("private", unix.SOCK_STREAM, 8)
 	r.check(os.Chmod("private", 0o700))
 	abstract := r.serve("@srt peer", unix.SOCK_STREAM, 8)
+	for _, name := range []string{"free", "taken"} {
+		fd := r.unixSocket(unix.SOCK_DGRAM)
+		r.check(unix.Bind(fd, &unix.SockaddrUnix{Name: name}))
+		if name == "taken" {
+			r.check(unix.Connect(fd, &unix.SockaddrUnix{Name: "free"}))
+		}
+	}
 	for _, id := range someIDs() {
 		r.under(id.euid, id.egid, id.fsuid, func() {
 			r.lines = append(r.lines, fmt.Sprint("under ", id))
@@ -84,6 +95,9 @@ func peerProbe() []string {
 			r.connect("closed", "closed", unix.SOCK_STREAM, -1)
 			r.connect("nothing", "nothing", unix.SOCK_STREAM, -1)
 			r.connect("other type", "server", unix.SOCK_SEQPACKET, -1)
+			r.connect("other type", "server", unix.SOCK_DGRAM, -1)
+			r.connect("taken", "taken", unix.SOCK_DGRAM, -1)
+			r.connect("free", "free", unix.SOCK_DGRAM, -1)
 			fd := r.unixSocket(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
 			r.err("full", unix.Connect(fd, &unix.SockaddrUnix{Name: "full"}))
 			r.check(unix.Close(fd))
@@ -181,5 +195,57 @@ func TestUnix_PeersAreToldTheCaller_NET81(t *testing.T) {
 				t.Errorf("%v", processes)
 			}
 		})
+	}
+}
+
+// soPeerPidfd is SO_PEERPIDFD of Linux 6.5 (unix(7)): a descriptor of the process that connected.
+const soPeerPidfd = 77
+
+// graspProbe takes a descriptor of who connected, if the kernel gives one, and tries what can be done with it.
+func graspProbe() map[string]string {
+	r := &recorder{}
+	server := r.serve("server", unix.SOCK_STREAM, 8)
+	client := r.unixSocket(unix.SOCK_STREAM)
+	r.check(unix.Connect(client, &unix.SockaddrUnix{Name: "server"}))
+	fd, _, err := unix.Accept(server)
+	r.check(err)
+	result := map[string]string{}
+	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, soPeerPidfd)
+	result["pidfd"] = fmt.Sprint(err)
+	if err == nil {
+		result["kill"] = fmt.Sprint(unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0))
+		for n := range 3 {
+			_, err := unix.PidfdGetfd(pidfd, n, 0)
+			result[fmt.Sprint("descriptor ", n)] = fmt.Sprint(err)
+		}
+		result["enter"] = fmt.Sprint(unix.Setns(pidfd, unix.CLONE_NEWNET))
+		for _, request := range []uint{0xff01, 0xff03, 0xff04, 0xff09} { // PIDFD_GET_*_NAMESPACE of linux/pidfd.h
+			_, err := unix.IoctlRetInt(pidfd, request)
+			result[fmt.Sprintf("request %#x", request)] = fmt.Sprint(err)
+		}
+	}
+	r.connect("afterwards", "server", unix.SOCK_STREAM, server)
+	result["afterwards"] = strings.Join(r.lines, ", ")
+	return result
+}
+
+// TestUnix_PeersCannotGraspTheHand has a server in the sandbox ask for the process that connected, which is a hand.
+func TestUnix_PeersCannotGraspTheHand_NET84(t *testing.T) {
+	var hands atomic.Int64
+	var got map[string]string
+	runSandbox(t, setup{judge: &testJudge{}, filter: connects, probe: "unix-grasp", folder: tempFolder(t), workers: 1, mutate: func(c *Config) {
+		start := c.NewHand
+		c.NewHand = func() (Hand, error) {
+			hands.Add(1)
+			return start()
+		}
+	}}, &got)
+	if got["afterwards"] != "afterwards: ok, peer server" || hands.Load() != 1 {
+		t.Errorf("%q, with %d hands", got["afterwards"], hands.Load())
+	}
+	for what, outcome := range got {
+		if outcome == "<nil>" && what != "pidfd" {
+			t.Errorf("%s succeeded", what)
+		}
 	}
 }

@@ -66,6 +66,13 @@ func (t *unixTimeouts) shorten(socket int) (limit time.Duration, restore func(),
 
 // joinUnix connects, and waits where the caller would.
 func (c *call) joinUnix(u *unixPeer) outcome {
+	kind, err := unix.GetsockoptInt(u.socket, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return failed(c.broken(fmt.Errorf("ask for a socket's type: %w", err)))
+	}
+	if u.kind = kind; kind == unix.SOCK_DGRAM {
+		return failed(c.tryUnix(u)) // which may be sending meanwhile, and waits for nobody
+	}
 	flags, err := unix.FcntlInt(uintptr(u.socket), unix.F_GETFL, 0)
 	if err != nil {
 		return failed(c.broken(fmt.Errorf("ask for a socket's flags: %w", err)))
