@@ -30,7 +30,7 @@ func (u *unixPeer) expected() [3]syscall.Errno {
 
 // tryUnix has the hand connect the socket, without waiting for longer than the socket's SO_SNDTIMEO says.
 func (c *call) tryUnix(u *unixPeer) syscall.Errno {
-	p, another, errno := c.unixProgram()
+	another, errno := c.underOtherIDs()
 	if errno != 0 {
 		return errno
 	}
@@ -38,6 +38,10 @@ func (c *call) tryUnix(u *unixPeer) syscall.Errno {
 		if errno := u.state(); errno != 0 {
 			return errno
 		}
+	}
+	p, errno := c.unixProgram(another)
+	if errno != 0 {
+		return errno
 	}
 	socket := p.hand.PassFD(u.socket)
 	address := u.address
@@ -90,29 +94,32 @@ func (u *unixPeer) state() syscall.Errno {
 	return 0
 }
 
-// unixProgram begins a program that connects with the caller's rights and under its effective ids, which the peer is told
-// (SO_PEERCRED, unix(7)). another says that they are not the hand's own, and are to be given back in the program itself
-// (takeBack): a hand that ends one under other effective ids does not live on.
-func (c *call) unixProgram() (p *program, another bool, errno syscall.Errno) {
+// underOtherIDs tells whether the caller's effective ids are not those of the hand.
+func (c *call) underOtherIDs() (bool, syscall.Errno) {
 	own := c.s.config.Rights
-	if own != nil {
-		if errno := c.readStatus(); errno != 0 {
-			return nil, false, errno
-		}
+	if own == nil {
+		return false, 0
 	}
-	s := &c.status
-	if own == nil || s.uids[1] == own.UID && s.gids[1] == own.GID {
-		p, errno := c.program(false)
-		return p, false, errno
+	errno := c.readStatus()
+	return errno == 0 && (c.status.uids[1] != own.UID || c.status.gids[1] != own.GID), errno
+}
+
+// unixProgram begins a program that connects with the caller's rights and under its effective ids, which the peer is told
+// (SO_PEERCRED, unix(7)). If they are others than the hand's own, those are to be taken back in the program itself
+// (takeBack): a hand that ends one under other effective ids does not live on.
+func (c *call) unixProgram(another bool) (*program, syscall.Errno) {
+	if !another {
+		return c.program(false)
 	}
 	hand, err := c.w.getHand()
 	if err != nil {
-		return nil, false, c.broken(err)
+		return nil, c.broken(err)
 	}
 	if errno := c.limitRights(); errno != 0 {
-		return nil, false, errno
+		return nil, errno
 	}
-	p = &program{Program: hand.Program(), c: c, hand: hand}
+	s, own := &c.status, c.s.config.Rights
+	p := &program{Program: hand.Program(), c: c, hand: hand}
 	p.ActAs(ns.Identity{UID: s.uids[3], GID: s.gids[3], Groups: s.groups, Effective: own.Effective})
 	const op = "act under the ids of the caller"
 	p.Call(op, "setresgid", unix.SYS_SETRESGID, keepID, ns.Int(s.gids[1]), keepID)
@@ -122,7 +129,7 @@ func (c *call) unixProgram() (p *program, another bool, errno syscall.Errno) {
 	p.Call(op, "setfsgid", unix.SYS_SETFSGID, ns.Int(s.gids[3]))
 	p.Call(op, "setfsuid", unix.SYS_SETFSUID, ns.Int(s.uids[3]))
 	p.capabilities(op, own.Effective, ns.Capabilities(s.effective)&own.Effective)
-	return p, true, 0
+	return p, 0
 }
 
 // keepID leaves an id of setresuid(2) as it is.
