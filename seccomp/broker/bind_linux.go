@@ -29,7 +29,10 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 	}
 	path, ok := unixName(address)
 	if domain != unix.AF_UNIX || !ok {
-		return c.bindAt(socket, atRoot, address, false)
+		return c.bindNameless(socket, domain, address)
+	}
+	if errno := c.readRoot(); errno != 0 {
+		return failed(errno)
 	}
 	c.text = path
 	o, errno := c.originOf(unix.AT_FDCWD, path)

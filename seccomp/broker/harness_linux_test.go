@@ -135,6 +135,7 @@ type setup struct {
 	mounts  []string        // paths in folder that are mounts, read-only ones with a "!" behind
 	watched bool            // what is known of a thread is kept
 	gate    Gate            // connections are put to the broker
+	server  func(*Server)   // is given the Server before it serves
 	alone   bool            // its namespace has loopback and no way out, whether or not there is a gate
 }
 
@@ -219,7 +220,8 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{envProbe + "=" + s.probe, envFolder + "=" + s.folder, "PATH=/usr/bin:/bin", "GORACE=halt_on_error=1", "GOTRACEBACK=all"}
+	env := []string{envProbe + "=" + s.probe, envFolder + "=" + s.folder, "PATH=/usr/bin:/bin", "GORACE=halt_on_error=1", "GOTRACEBACK=all",
+		"GODEBUG=asyncpreemptoff=1"} // whose signals would interrupt calls with a time limit
 	process, err := prepared.Start(&ns.Command{Candidates: []string{self}, Args: []string{self}, Env: env})
 	w.Close()
 	if err != nil {
@@ -258,6 +260,9 @@ func (b *sandbox) serve(t testing.TB, s setup, keep ns.Capabilities, rights *ns.
 	}
 	if b.server, err = New(c); err != nil {
 		t.Fatal(err)
+	}
+	if s.server != nil {
+		s.server(b.server)
 	}
 	go func() {
 		err := b.server.Serve()

@@ -121,6 +121,10 @@ func (x *connection) hand(up Upstream) (errno syscall.Errno, report error) {
 	if errno != 0 {
 		return errno, report
 	}
+	if x.room.IsValid() && x.deserted(fd) {
+		unix.Close(fd)
+		return unix.ECONNABORTED, nil
+	}
 	conn, err := tcpConn(fd)
 	if err != nil {
 		return unix.EIO, err
@@ -129,12 +133,25 @@ func (x *connection) hand(up Upstream) (errno syscall.Errno, report error) {
 	return 0, nil
 }
 
+// deserted tells whether the program closed its socket while it was dialled for, after which the copy here was the last: then
+// nothing is to be relayed. fd is the other end.
+func (x *connection) deserted(fd int) bool {
+	unix.Close(x.socket)
+	x.socket = -1
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil || info.State == unix.BPF_TCP_ESTABLISHED {
+		return err != nil
+	}
+	sent, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	return err != nil || sent == 0 // else it has sent something already, and then closed it
+}
+
 // end says how it went, to whoever waits and, in the waiting room, to the program by its socket.
 func (x *connection) end(errno syscall.Errno) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if errno != 0 {
-		inRoom := x.room.IsValid() && !x.given
+		inRoom := x.room.IsValid() && !x.given && x.socket >= 0
 		x.network.settle(x, errno, inRoom)
 		if inRoom {
 			// The first ends the connecting and wakes who polls, the second has them see the end of input as well, as after a
@@ -148,8 +165,10 @@ func (x *connection) end(errno syscall.Errno) {
 // close gives back what the dialling took. x.mu is held.
 func (x *connection) close(errno syscall.Errno) {
 	x.settled, x.result = true, errno
-	unix.Close(x.socket)
-	x.socket = -1
+	if x.socket >= 0 {
+		unix.Close(x.socket)
+		x.socket = -1
+	}
 	x.network.mu.Lock()
 	x.network.dialling--
 	x.network.mu.Unlock()

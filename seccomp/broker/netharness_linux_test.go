@@ -22,13 +22,17 @@ import (
 
 // The destinations of the tests, by their last byte: 192.0.2.N and 2001:db8::N (RFC 5737, RFC 3849).
 const (
-	hostLive    = 1 // an echo server
-	hostDead    = 2 // nobody listens
-	hostDenied  = 3 // refused by the policy
-	hostSilent  = 4 // dialling never ends
-	hostSlow    = 5 // dialling ends when the test says so
-	hostFailing = 6 // dialling fails with the error that is the port's number
-	hostTimeout = 7 // dialling gives up by itself, with no error of the kernel's
+	hostLive    = 1  // an echo server
+	hostDead    = 2  // nobody listens
+	hostDenied  = 3  // refused by the policy
+	hostSilent  = 4  // dialling never ends
+	hostSlow    = 5  // dialling ends when the test says so
+	hostFailing = 6  // dialling fails with the error that is the port's number
+	hostTimeout = 7  // dialling gives up by itself, with no error of the kernel's
+	hostRelease = 8  // refused, after one dial to hostSlow was let go on (EXFULL)
+	hostIdle    = 9  // refused: EXFULL if nothing is dialled for and no tunnel is open, else EBUSY
+	hostBusy    = 11 // refused: EXFULL if as many dials are under way as the port says, else EBUSY
+	hostMeasure = 10 // refused, after the test has measured (EXFULL)
 )
 
 func outside(host byte, port uint16) netip.AddrPort {
@@ -46,6 +50,9 @@ type testGate struct {
 	server   net.Listener
 	slow     chan struct{} // what a dial to hostSlow waits for, once each
 	loopback func(netip.AddrPort) bool
+
+	measure func()
+	banner  bool // a tunnel begins with what the gate was asked for, a line
 
 	mu        sync.Mutex
 	judged    []netip.AddrPort
@@ -121,6 +128,28 @@ func (g *testGate) Judge(_ int, dst netip.AddrPort) (Way, error) {
 	g.mu.Unlock()
 	b := dst.Addr().AsSlice()
 	host := b[len(b)-1]
+	switch host {
+	case hostRelease:
+		g.slow <- struct{}{}
+		return nil, unix.EXFULL
+	case hostIdle:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.dialling+g.tunnels > 0 {
+			return nil, unix.EBUSY
+		}
+		return nil, unix.EXFULL
+	case hostBusy:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.dialling != int(dst.Port()) {
+			return nil, unix.EBUSY
+		}
+		return nil, unix.EXFULL
+	case hostMeasure:
+		g.measure()
+		return nil, unix.EXFULL
+	}
 	if host == hostDenied || dst.Addr().Zone() != "" || dst.Addr().IsPrivate() {
 		return nil, errors.New("denied by the test")
 	}
@@ -171,12 +200,13 @@ func (w *testWay) Dial(ctx context.Context) (Upstream, error) {
 		return nil, err
 	}
 	w.gate.count(&w.gate.tunnels, 1)
-	return &testUpstream{w.gate, c.(*net.TCPConn)}, nil
+	return &testUpstream{w.gate, c.(*net.TCPConn), w.dst}, nil
 }
 
 type testUpstream struct {
 	gate *testGate
 	conn *net.TCPConn
+	dst  netip.AddrPort
 }
 
 func (u *testUpstream) Close() error {
@@ -186,6 +216,9 @@ func (u *testUpstream) Close() error {
 
 func (u *testUpstream) Relay(conn net.Conn, done func()) {
 	client := conn.(*net.TCPConn)
+	if u.gate.banner {
+		_, _ = client.Write([]byte(u.dst.String() + "\n"))
+	}
 	var both sync.WaitGroup
 	for _, d := range [...][2]*net.TCPConn{{u.conn, client}, {client, u.conn}} {
 		both.Go(func() {

@@ -37,13 +37,14 @@ type network struct {
 	connections map[uint64]*connection
 	failed      []*connection // in the order of their failing; some have been asked for meanwhile
 	dialling    int
+	limit       int // of those: maxDialling
 	stopped     bool
 	connecting  map[int]int // sockets that are in connect(2), and how often
 	known       atomic.Int32
 }
 
 func (n *network) prepare(s *Server) {
-	n.server = s
+	n.server, n.limit = s, maxDialling
 	n.connections, n.connecting = map[uint64]*connection{}, map[int]int{}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.spares.server = s
@@ -171,7 +172,7 @@ func (n *network) add(x *connection) syscall.Errno {
 		return unix.EINTR
 	case old != nil && old.state == dialling:
 		return unix.EALREADY
-	case n.dialling >= maxDialling:
+	case n.dialling >= n.limit:
 		return unix.EAGAIN
 	}
 	n.dialling++

@@ -47,7 +47,7 @@ func specs(arch uint32, number int32) (spec, bool) {
 	case unix.SYS_RENAMEAT2:
 		return spec{"renameat2", func(c *call) outcome { return c.rename(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }, false}, true
 	case unix.SYS_BIND:
-		return spec{"bind", func(c *call) outcome { return c.bind(c.int(0), c.args[1], c.int(2)) }, false}, true
+		return spec{"bind", func(c *call) outcome { return c.bind(c.int(0), c.args[1], c.int(2)) }, true}, true
 	case unix.SYS_CONNECT:
 		return spec{"connect", func(c *call) outcome { return c.connect(c.int(0), c.args[1], c.int(2)) }, true}, true
 	case unix.SYS_GETPEERNAME:
