@@ -85,7 +85,14 @@ type PlannedCall struct {
 
 // PlannedNetwork are the destination lists as they are in force.
 type PlannedNetwork struct {
-	Proxies                 []string `json:"proxies"`
+	Proxies []string `json:"proxies"`
+	// Captured says that programs that ignore the proxies reach what is allowed all the same, and that names resolve. NotCaptured
+	// says why not.
+	Captured    bool   `json:"captured"`
+	NotCaptured string `json:"notCaptured,omitempty"`
+	// UnixSockets are the paths of sockets of the host that may be connected to, links followed; AllUnixSockets says that all may.
+	UnixSockets             []string `json:"unixSockets"`
+	AllUnixSockets          bool     `json:"allUnixSockets"`
 	Parent                  string   `json:"parent,omitempty"`
 	AllowedDomains          []string `json:"allowedDomains"`
 	DeniedDomains           []string `json:"deniedDomains"`
@@ -146,6 +153,16 @@ func (e *Explanation) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", f.Filter, f.Call, f.Condition, f.Action, f.Why)
 	}
 	fmt.Fprintf(t, "\nNetwork: through %s", strings.Join(e.Network.Proxies, ", "))
+	if e.Network.Captured {
+		fmt.Fprintf(t, ", and for programs that ignore them by srt's own connections")
+	} else {
+		fmt.Fprintf(t, "; programs that ignore them reach nothing, because %s", e.Network.NotCaptured)
+	}
+	sockets := orNone(e.Network.UnixSockets)
+	if e.Network.AllUnixSockets {
+		sockets = "all"
+	}
+	fmt.Fprintf(t, "\n  Unix sockets of the host\t%s", sockets)
 	fmt.Fprintf(t, "\n  allowed\t%s\n  denied\t%s\n", orNone(e.Network.AllowedDomains), orNone(e.Network.DeniedDomains))
 	fmt.Fprintf(t, "  denied addresses\t%s\n", orNone(e.Network.DeniedResolvedAddresses))
 	fmt.Fprintf(t, "\nEnvironment:\n")

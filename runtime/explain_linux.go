@@ -58,6 +58,11 @@ func (c *Cmd) explain() (*Explanation, error) {
 	for _, port := range []int{httpPort, socksPort} {
 		e.Network.Proxies = append(e.Network.Proxies, fmt.Sprintf("localhost:%d", port))
 	}
+	n := &e.Network
+	n.Captured, n.UnixSockets, n.AllUnixSockets = l.captured(), list(l.sockets), l.cfg.Network.AllowAllUnixSockets
+	if !n.Captured {
+		n.NotCaptured = l.uncaptured.Error()
+	}
 	return e, nil
 }
 
