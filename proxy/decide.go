@@ -53,7 +53,11 @@ type asking struct {
 // that the verdict was made by, for the check of resolved addresses. A refusal is for the caller to report.
 func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, undecided bool) {
 	rules = s.policy()
-	v = rules.Decide(a.host, a.port)
+	host, stands := s.meant(a.host)
+	v = rules.Decide(host, a.port)
+	if !stands {
+		return rules, policy.Verdict{Host: v.Host, Reason: policy.ReasonNotAllowed}, false
+	}
 	if v.Allowed || v.Denied || v.Malformed || rules.Strict() {
 		return rules, v, false
 	}
@@ -61,6 +65,22 @@ func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, u
 		return rules, policy.Verdict{Allowed: true, Host: v.Host, Rule: entry}, false
 	}
 	return rules, v, s.askUser != nil && a.port != 0
+}
+
+// meant gives the name in the place of a synthetic address, and every other host as it is. stands is false for a synthetic
+// address that stands for nothing, which no rule allows.
+func (s *Server) meant(host string) (meant string, stands bool) {
+	if s.names == nil {
+		return host, true
+	}
+	h, err := config.CanonicalHost(host)
+	if err != nil || !h.IsLiteral() || !s.names.Synthetic(h.Addr) {
+		return host, true
+	}
+	if name, ok := s.names.Name(h.Addr); ok {
+		return name, true
+	}
+	return host, false
 }
 
 // keyOf is the attribution key: the listener's, else the one that the client presents (NET-21).
@@ -108,7 +128,8 @@ func (s *Server) decideByAsking(ctx context.Context, a asking, v policy.Verdict)
 func (s *Server) stillAllowed(a asking, v policy.Verdict) (*policy.Network, policy.Verdict) {
 	rules := s.policy()
 	if v.Allowed {
-		if now := rules.Decide(a.host, a.port); !now.Allowed && (now.Denied || now.Malformed || rules.Strict()) {
+		host, _ := s.meant(a.host)
+		if now := rules.Decide(host, a.port); !now.Allowed && (now.Denied || now.Malformed || rules.Strict()) {
 			v = now
 		}
 	}

@@ -175,7 +175,7 @@ func TestNET15_ListsAreVoidBesideAnExternalProxy(t *testing.T) {
 	h := start(t, nowhere, commands(t, id, "127.0.0.1"), func(o *Options) { o.Token, o.Open = "", true })
 	l := listen(t)
 	served := make(chan error, 1)
-	go func() { served <- h.server.ServeFor(l, id) }()
+	go func() { served <- h.server.ServeFor(l, id, nil) }()
 	p := connect(t, l.Addr().String())
 	p.send("CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n", port)
 	if got := p.rest(); got != refused403("host is not on the allow list") {

@@ -93,7 +93,7 @@ func TestNET64_LocalSOCKSBesideAnExternalHTTPProxy(t *testing.T) {
 	h := start(t, policy.NetworkRules{AllowedDomains: []string{"127.0.0.1"}}, func(o *Options) { o.Token, o.Open = "", true })
 	external := serveEach(t, func(c *net.TCPConn) { _, _ = io.WriteString(c, "external") })
 	http := h.forwarding(external.Port)
-	socks := h.serving(func(l net.Listener) error { return h.server.ServeFor(l, "the key") })
+	socks := h.serving(func(l net.Listener) error { return h.server.ServeFor(l, "the key", nil) })
 	if got := connect(t, http).rest(); got != "external" {
 		t.Errorf("%q", got)
 	}

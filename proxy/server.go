@@ -28,6 +28,7 @@ type Server struct {
 	*shared
 	// identity is the attribution key of every client, whatever its user name says; empty: the user name tells (NET-21).
 	identity    string
+	names       *Names // that synthetic addresses stand for; nil: none
 	onViolation func(violation.Event)
 }
 
@@ -73,9 +74,20 @@ func (s *Server) Serve(l net.Listener) error { return s.serve(l, s.handleClient)
 //
 // The token is still asked for, but of a CONNECT to port 873 without any Proxy-Authorization: rsync cannot present
 // credentials to its RSYNC_PROXY.
-func (s *Server) ServeFor(l net.Listener, key string) error {
-	view := s.as(key)
+//
+// n, unless it is nil, holds the names that the command's resolver has given addresses to: a client that looks a name up by itself,
+// and asks for the address, asks for the name.
+func (s *Server) ServeFor(l net.Listener, key string, n *Names) error {
+	view := s.as(key).knowing(n)
 	return view.serve(l, view.handleClient)
+}
+
+// knowing returns the server as those see it who were told addresses that stand for names.
+func (s *Server) knowing(n *Names) *Server {
+	if n == nil {
+		return s
+	}
+	return &Server{shared: s.shared, identity: s.identity, names: n, onViolation: s.onViolation}
 }
 
 // as returns the server as the clients of one command see it.

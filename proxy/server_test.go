@@ -11,7 +11,7 @@ import (
 // servingFor serves a further listener with an identity.
 func (h *harness) servingFor(key string) string {
 	h.t.Helper()
-	return h.serving(func(l net.Listener) error { return h.server.ServeFor(l, key) })
+	return h.serving(func(l net.Listener) error { return h.server.ServeFor(l, key, nil) })
 }
 
 func TestNET21_ListenerTellsWhoItIs(t *testing.T) {

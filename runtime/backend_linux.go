@@ -174,7 +174,7 @@ func (p *linuxProcess) serve() error {
 			return err
 		}
 		p.listeners = append(p.listeners, ln)
-		serve := func() error { return s.proxy.ServeFor(ln, p.cmd.key()) }
+		serve := func() error { return s.proxy.ServeFor(ln, p.cmd.key(), p.captured.namesOf()) }
 		if port := external(&s.cfg.Network, ports[i%len(ports)]); port != 0 {
 			serve = func() error { return s.proxy.Forward(ln, port) }
 		}

@@ -119,6 +119,10 @@ func (l *launch) rights() (*ns.Identity, error) {
 	return id, nil
 }
 
+// nscdSocket is what glibc asks in every process that looks up a name or an account, before it does so by itself: that it is
+// refused, as any socket of the host, costs the command nothing and is no news.
+const nscdSocket = "/run/nscd/socket"
+
 // reportDenial turns what the broker refused into an event, and what failed in it into a line for the person: a call of
 // the command failed without a rule.
 func (l *launch) reportDenial(d broker.Denial) {
@@ -126,6 +130,9 @@ func (l *launch) reportDenial(d broker.Denial) {
 	if d.Err != nil {
 		s.opts.logger.Warn("a system call could not be performed for the command and failed", "call", d.Call, "path", d.Path,
 			"pid", d.PID, "error", d.Err)
+		return
+	}
+	if d.Call == "connect" && d.Path == nscdSocket {
 		return
 	}
 	s.report(violation.Event{PID: d.PID, Operation: violation.Operation(d.Call), Target: d.Path, Rule: d.Why, CommandID: l.cmd.key()})

@@ -87,6 +87,7 @@ func withoutLinks(p string) string {
 
 // captureService is what captures the connections of one command.
 type captureService struct {
+	names            *proxy.Names
 	capture          *proxy.Capture
 	dns              *proxy.DNS
 	listener, waiter *os.File
@@ -103,7 +104,7 @@ func (p *linuxProcess) serveCapture() error {
 	if err != nil {
 		return err
 	}
-	c := &captureService{capture: s.proxy.NewCapture(names, p.cmd.key()), listener: p.takeFile(captureIndex),
+	c := &captureService{names: names, capture: s.proxy.NewCapture(names, p.cmd.key()), listener: p.takeFile(captureIndex),
 		waiter: p.takeFile(waitingIndex), done: make(chan struct{})}
 	p.captured = c
 	if c.listener == nil || c.waiter == nil {
@@ -137,6 +138,14 @@ func (s *Sandbox) ownLocalhost(name string) bool {
 		d, err := config.ParseDomain(entry, config.DomainForm{Port: true})
 		return err == nil && d.Matches(config.Host{Name: name}, d.Port)
 	})
+}
+
+// namesOf are the names that a command's resolver has given addresses to, nil if it has none.
+func (c *captureService) namesOf() *proxy.Names {
+	if c == nil {
+		return nil
+	}
+	return c.names
 }
 
 func packetConn(f *os.File) (net.PacketConn, error) {
