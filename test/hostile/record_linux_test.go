@@ -40,6 +40,7 @@ type recorder struct {
 	fault   error
 	lost    []func() (uint32, error)
 	marks   chan string
+	sinks   []net.PacketConn
 }
 
 // markPort is the UDP port to which the recorder sends packets of its own.
@@ -48,13 +49,16 @@ const markPort = 9
 // record begins to record: at the servers' end of the pair of interfaces, and on the host's loopback.
 func (w *world) record() error {
 	w.seen.marks = make(chan string, 16)
-	var err, err2 error
-	w.in(func() {
-		_, err = net.ListenPacket("udp", fmt.Sprintf(":%d", markPort))
-		err = errors.Join(err, w.seen.listen("srt-net"))
-	})
-	_, err2 = net.ListenPacket("udp", fmt.Sprintf(":%d", markPort)) // else each mark would be answered with an error
-	return errors.Join(err, err2, w.seen.listen("lo"))
+	var err error
+	w.in(func() { err = errors.Join(w.seen.sink(), w.seen.listen("srt-net")) })
+	return errors.Join(err, w.seen.sink(), w.seen.listen("lo"))
+}
+
+// sink takes the recorder's own packets. Without it each would be answered with an error, which is a packet too.
+func (r *recorder) sink() error {
+	c, err := net.ListenPacket("udp", fmt.Sprintf(":%d", markPort))
+	r.sinks = append(r.sinks, c)
+	return err
 }
 
 // beginning is a program for packets (SO_ATTACH_FILTER): of TCP those that begin a connection, and everything else.

@@ -150,6 +150,9 @@ func (w *world) serve() error {
 	return err
 }
 
+// closingPort is where the server says no more than that.
+const closingPort = 8
+
 // serveBanner serves until the process ends.
 func serveBanner(l net.Listener) {
 	for {
@@ -162,6 +165,9 @@ func serveBanner(l net.Listener) {
 			at := c.LocalAddr().(*net.TCPAddr).AddrPort()
 			if _, err := fmt.Fprintf(c, "%v:%d\n", at.Addr().Unmap(), at.Port()); err != nil {
 				return
+			}
+			if at.Port() == closingPort {
+				return // it ends first, so that the host keeps no port for what has ended (TIME-WAIT)
 			}
 			buf := make([]byte, 4096)
 			for {
