@@ -13,6 +13,7 @@
 //	connect.go   CONNECT     \                       / dial.go        lookup, judge, connect (NET-50 to NET-53)
 //	socks.go     SOCKS5       > policy.Decide (NET-7)
 //	plain.go     http://...  /                       \ parentdial.go  CONNECT to the parent (NET-61)
+//	filter.go    a request filter's say about plain requests (NET-35 to NET-37); filtertarget.go: what a target means
 //	answer.go    what a client is told               report.go  what the user is told (NET-70)
 //	internal/local           sockets that do not leave this host, cheaper
 //	internal/relay           tunnels                 transfer.go, body.go  one request and its response

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"syscall"
 )
@@ -80,7 +79,7 @@ var dialErrnos = [...]struct{ is, told syscall.Errno }{
 // proxyErrno is what a program is told for the answer of a parent proxy to CONNECT.
 func proxyErrno(status int) syscall.Errno {
 	switch {
-	case status == http.StatusGatewayTimeout:
+	case status == 504: // Gateway Timeout; net/http would cost every start of srt its initialisation
 		return syscall.ETIMEDOUT
 	case status >= 500:
 		return syscall.EHOSTUNREACH

@@ -11,6 +11,7 @@ import (
 
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/proxy"
+	"github.com/srt-sandbox/srt/runtime/config"
 )
 
 // linuxProcess is a started command on Linux.
@@ -188,6 +189,15 @@ func (p *linuxProcess) serve() error {
 		}()
 	}
 	return nil
+}
+
+// external gives the port of a proxy on the host's loopback that serves a port of the sandbox in srt's place (NET-64), 0 if
+// srt does.
+func external(n *config.Network, port int) int {
+	if port == socksPort {
+		return n.SOCKSProxyPort
+	}
+	return n.HTTPProxyPort
 }
 
 func (p *linuxProcess) wait() (int, error) {

@@ -61,15 +61,6 @@ func (s *Sandbox) mitmProxy() (*proxy.MITM, error) {
 	return mitm, nil
 }
 
-// external gives the port of a proxy on the host's loopback that serves a port of the sandbox in srt's place (NET-64), 0 if
-// srt does.
-func external(n *config.Network, port int) int {
-	if port == socksPort {
-		return n.SOCKSProxyPort
-	}
-	return n.HTTPProxyPort
-}
-
 // given is nil for a setting that is not there.
 func given(s string) *string {
 	if s == "" {
