@@ -87,7 +87,7 @@ func (t *target) waitFor(c *call, x *connection, late syscall.Errno) syscall.Err
 	switch {
 	case errno == 0:
 		return t.result(x)
-	case !c.waits():
+	case c.dying():
 		x.leave(true)
 		return unix.EINTR
 	case errno == unix.ETIME:
@@ -104,6 +104,15 @@ func (t *target) waitFor(c *call, x *connection, late syscall.Errno) syscall.Err
 		x.giveUp()
 		return entered
 	}
+}
+
+// dying tells whether the caller is gone, or has been killed and is about to be.
+func (c *call) dying() bool {
+	if c.thread == nil { // it was looked for in vain
+		return true
+	}
+	s, err := c.thread.parsedStatus()
+	return err != nil || (s.pending|s.shared)&(1<<(unix.SIGKILL-1)) != 0 || !c.waits()
 }
 
 // leave takes a caller off those who wait for a connection. gone says that nobody has the socket of this caller any more:
