@@ -1,141 +1,109 @@
 package hostile
 
 import (
-	"encoding/binary"
-	"io"
-	"net"
-	"net/netip"
+	"fmt"
 	"strings"
-	"sync"
+	"testing"
 
-	"golang.org/x/net/dns/dnsmessage"
+	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
-// nameServer is the one that the host asks. It remembers every name that it was asked for.
-type nameServer struct {
-	mu    sync.Mutex
-	asked map[string]int
-	flips int
-}
-
-// serveNames starts the name server. It lasts as long as the process.
-func (w *world) serveNames() (*nameServer, error) {
-	n := &nameServer{asked: map[string]int{}}
-	var udp net.PacketConn
-	var tcp net.Listener
-	var err, err2 error
-	w.in(func() {
-		udp, err = net.ListenPacket("udp", serverNet+":53")
-		tcp, err2 = net.Listen("tcp", ":53")
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err2 != nil {
-		return nil, err2
-	}
-	go n.serveUDP(udp)
-	go n.serveTCP(tcp)
-	return n, nil
-}
-
-func (n *nameServer) serveUDP(udp net.PacketConn) {
-	buf := make([]byte, 1<<16)
-	for {
-		size, from, err := udp.ReadFrom(buf)
-		if err != nil {
-			return
+// TestNET7_NamesCarryNothingOut: no query leaves a sandbox, whatever is asked of whom; the host's name server hears of a
+// name only when a connection to it is allowed. An address that no answer carried stands for nothing.
+func TestNET7_NamesCarryNothingOut(t *testing.T) {
+	w := newWorld(t)
+	stage.Each(t, func(s *stage.Stage) {
+		w.names.take()
+		w.silentBut(s.T, func() {
+			r := w.run(s, rules{Allow: []string{goodName + ":7"}}, "/usr/bin/python3", w.dir+"/names.py")
+			wantLines(s.T, r, nameGames())
+		})
+		asked := w.names.take()
+		if asked[goodName+"."] == 0 {
+			s.T.Error("the host's name server was not asked for the allowed name: it would not have seen others either")
 		}
-		if reply := n.answer(buf[:size]); reply != nil {
-			_, _ = udp.WriteTo(reply, from) // who asked asks again
-		}
-	}
-}
-
-func (n *nameServer) serveTCP(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer c.Close()
-			for {
-				var size [2]byte
-				if _, err := io.ReadFull(c, size[:]); err != nil {
-					return
-				}
-				query := make([]byte, binary.BigEndian.Uint16(size[:]))
-				if _, err := io.ReadFull(c, query); err != nil {
-					return
-				}
-				reply := n.answer(query)
-				if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...)); err != nil {
-					return
-				}
+		for name := range asked {
+			if name != goodName+"." {
+				s.T.Errorf("ESCAPE: the host's name server was asked for %q", name)
 			}
-		}()
-	}
+		}
+	})
 }
 
-// zone is what the name server knows. Every other name is a good one's alias: it exists, wherever it is asked for.
-var zone = map[string][]string{
-	goodName + ".":      {good, good6},
-	"bad.test.":         {bad},
-	"loop.test.":        {"127.0.0.1", "::1"},
-	"mapped.test.":      {"::ffff:127.0.0.1"},
-	"sixtofour.test.":   {"2002:7f00:1::"},
-	"nat.test.":         {"64:ff9b::7f00:1"},
-	"meta.test.":        {"169.254.169.254"},
-	"unspecified.test.": {"0.0.0.0", "::"},
-	"own.test.":         {"10.203.255.1"},
-	"listed.test.":      {bad},
-}
-
-// flipping names a host whose address is a good one and the host's loopback in turn: each answer is another.
-const flipping = "flip.test."
-
-func (n *nameServer) answer(query []byte) []byte {
-	var m dnsmessage.Message
-	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
-		return nil
-	}
-	q := m.Questions[0]
-	name := strings.ToLower(q.Name.String())
-	n.mu.Lock()
-	n.asked[name]++
-	addresses, known := zone[name]
-	switch {
-	case name == flipping && q.Type == dnsmessage.TypeA:
-		addresses = []string{[]string{good, "127.0.0.1", bad}[n.flips%3]}
-		n.flips++
-	case !known:
-		addresses = []string{good}
-	}
-	n.mu.Unlock()
-	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-	head := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 0}
-	for _, text := range addresses {
-		a := netip.MustParseAddr(text)
-		switch {
-		case q.Type == dnsmessage.TypeA && a.Is4():
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: a.As4()}})
-		case q.Type == dnsmessage.TypeAAAA && a.Is6():
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+func nameGames() string {
+	var b strings.Builder
+	for _, server := range []string{serverNet, "8.8.8.8", "1.1.1.1", "10.203.255.1", "169.254.169.253"} {
+		for _, way := range []string{"udp", "tcp", "tls", "https"} {
+			fmt.Fprintf(&b, "%s %s EACCES\n", way, server)
 		}
 	}
-	reply, err := m.Pack()
-	if err != nil {
-		return nil
+	b.WriteString("good " + good + ":7\nits other port EACCES\nunlisted EACCES\ngood by IPv6 True\ngood, mapped True\n")
+	for _, a := range []string{"198.18.0.0", "198.18.77.77", "198.19.255.255", "198.18.0.255"} {
+		b.WriteString("never answered " + a + " EACCES\nnever answered, mapped " + a + " EACCES\n")
 	}
-	return reply
+	for _, tail := range []string{"::", "::1:ffff", ":0:1:0:1", ":ffff:ffff:ffff:ffff", "::dead"} {
+		b.WriteString("never answered, six " + tail + " EACCES\n")
+	}
+	b.WriteString("embedded EACCES\ncompatible EACCES\n6to4 EACCES\nreverse (0, 3, 3, 0)\nport 53 is taken from nobody []\n")
+	return b.String()
 }
 
-// take gives the names that were asked for since it was last called.
-func (n *nameServer) take() map[string]int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	asked := n.asked
-	n.asked = map[string]int{}
-	return asked
+// silentBut is silent where the host may ask its name server, and what the allowed name leads to may be reached.
+func (w *world) silentBut(t *testing.T, attack func()) {
+	t.Helper()
+	w.silent(t, attack, good+":7", "["+good6+"]:7", serverNet+":53")
+}
+
+// TestNET51_Resolvers: NET-50 to NET-57 and case 22 for connections that no proxy was asked for: a name leads to no
+// address that its host may not, however often the resolver changes its mind.
+func TestNET51_Resolvers(t *testing.T) {
+	w := newWorld(t)
+	names := []string{"loop.test", "mapped.test", "sixtofour.test", "nat.test", "meta.test", "unspecified.test", "own.test", "listed.test"}
+	stage.Each(t, func(s *stage.Stage) {
+		w.silent(s.T, func() {
+			r := w.python(s, rules{Allow: append(names, "flip.test"), Network: map[string]any{"deniedResolvedAddresses": []string{bad}}}, `
+for n in sys.argv[1:]:
+    for family in (INET, INET6):
+        for port in (7, 5432):
+            try: tcp(n, port, family); print("connected", n)
+            except OSError as e:
+                if e.errno not in (errno.EACCES, errno.EHOSTUNREACH, errno.ENETUNREACH): print(n, family, name(e))
+            try: settled(nonblocking(n, port, family)); print("connected", n)
+            except OSError as e:
+                if e.errno not in (errno.EACCES, errno.EHOSTUNREACH, errno.ENETUNREACH): print(n, family, name(e))
+seen = {}
+for i in range(60):
+    try: r = banner(tcp("flip.test"))
+    except OSError as e: r = name(e)
+    seen[r] = seen.get(r, 0) + 1
+print(sorted(seen))
+done()`, names...)
+			wantLines(s.T, r, "['"+good+":7', 'EACCES']")
+		}, good+":7", serverNet+":53")
+	})
+}
+
+// TestNET8_SpellingsOfLiterals: however an address is written in a call, it is one address: the deny list is not passed by
+// a spelling, and the allow list admits no other.
+func TestNET8_SpellingsOfLiterals(t *testing.T) {
+	w := newWorld(t)
+	const attack = `
+for host in ("10.203.2.1", "::ffff:10.203.2.1", "::10.203.2.1", "64:ff9b::10.203.2.1", "2002:acb:201::", "::ffff:0:10.203.2.1", "64:ff9b:1::10.203.2.1", "fd5a:203:1::bad",
+             "10.203.255.1", "fd5a:203::1", "255.255.255.255", "240.0.0.1", "0.1.2.3", "0.0.0.1", "224.0.0.1", "fe80::1", "fe80::1%1", "::2", "ff02::1", "127.0.0.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254"):
+    family = INET6 if ":" in host else INET
+    for port in (7, 80, 0, 65535):
+        for make in (tcp, lambda *a: settled(nonblocking(*a))):
+            try: make(host, port, family); print("connected", host, port)
+            except OSError as e:
+                if e.errno not in (errno.EACCES, errno.ECONNREFUSED, errno.ENETUNREACH, errno.EINVAL): print(host, port, name(e))
+for text in ("10.203.513", "0xacb0201", "181076481", "012.0313.02.01", "10.203.2.1.", "0x0a.0xcb.0x02.0x01", "[10.203.2.1]", "10.203.2.1%lo", "１０.203.2.1"):
+    try: socket.create_connection((text, 7), 20); print("connected", text)
+    except (OSError, UnicodeError): pass
+done()`
+	stage.Each(t, func(s *stage.Stage) {
+		denied := []string{bad, "10.203.255.1", "[" + bad6 + "]", "127.0.0.1", "[::1]", "169.254.169.254"}
+		for _, r := range []rules{{Allow: []string{good + ":7", "*.leak.test"}}, {Allow: append(denied, good), Deny: denied}, {Allow: []string{good}, Deny: []string{"*"}}} {
+			w.silent(s.T, func() { wantLines(s.T, w.python(s, r, attack), "") })
+		}
+	})
 }

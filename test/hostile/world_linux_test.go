@@ -180,6 +180,12 @@ func serveBanner(l net.Listener) {
 	}
 }
 
+// blackhole lets nobody answer at an address of the servers. What is sent there arrives, and is recorded.
+func (w *world) blackhole(address string) (err error) {
+	w.in(func() { err = ip("route replace blackhole " + address + "/32 table local") })
+	return err
+}
+
 // build puts the attackers where every account can run them.
 func (w *world) build() error {
 	if err := os.Chmod(w.dir, 0o755); err != nil {
