@@ -17,6 +17,10 @@ type CompileOptions struct {
 	// NestedNamespaces leaves mount changes possible in namespaces that the command makes: Landlock forbids them to
 	// everyone it restricts, so the second wall is left out (allowNestedUserNamespaces).
 	NestedNamespaces bool
+	// OwnAbstractNames tells that the sandbox has a network namespace of its own and a broker that connects its sockets. Abstract
+	// names belong to the namespace (unix(7)), so that none of the host's can be reached; and Landlock's scope of them would refuse
+	// those of the sandbox to the broker's hands, which have a domain of their own.
+	OwnAbstractNames bool
 	// TTYGroup tells that group 5 is mapped, so that terminals get it as on the host.
 	TTYGroup bool
 	// ProcEntries are the names in /proc that are not of processes (ProcEntries), where user id 0 is mapped: they become

@@ -32,8 +32,6 @@ const fileRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_
 // ScopeABI is the Landlock ABI from which no signal and no abstract socket reaches out of a sandbox (Linux 6.12).
 const ScopeABI = 6
 
-const allScopes = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
-
 // Right is a set of Landlock access rights.
 type Right uint8
 
@@ -95,7 +93,10 @@ func (pl *Plan) CompileLandlock(p *ns.Program, opts CompileOptions) ns.Slot {
 		attr[0] = handled(opts.LandlockABI)
 	}
 	if opts.LandlockABI >= ScopeABI {
-		attr[2], size = allScopes, 24
+		attr[2], size = unix.LANDLOCK_SCOPE_SIGNAL, 24
+		if !opts.OwnAbstractNames {
+			attr[2] |= unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		}
 	}
 	if *attr == [3]uint64{} {
 		return 0
