@@ -10,7 +10,9 @@ import (
 func TestNET3_WrongPointers(t *testing.T) { newWorld(t).pointers(t, "cases 175 differences 0") }
 
 // TestNET3_ProtectedMemory: and they write to no memory that the program may not write to itself.
-func TestNET3_ProtectedMemory(t *testing.T) { newWorld(t).pointers(t, "cases 100 differences 0", "protected") }
+func TestNET3_ProtectedMemory(t *testing.T) {
+	newWorld(t).pointers(t, "cases 100 differences 0", "protected")
+}
 
 func (w *world) pointers(t *testing.T, want string, args ...string) {
 	stage.Each(t, func(s *stage.Stage) {

@@ -27,7 +27,7 @@ type race struct {
 
 var races = []race{
 	{"address", 1, true}, {"port", 1, true}, {"family", 1, false}, {"all", 1, false}, {"length", 1, false}, {"unmap", 1, false},
-	{"udp", 1, false}, {"unix", 1, false}, {"listener", 4, false}, {"close", 4, false}, {"undo", 4, false}, {"modes", 4, false},
+	{"udp", 1, false}, {"unix", 1, false}, {"listener", 4, false}, {"close", 4, false}, {"undo", 4, false}, {"modes", 4, false}, {"passed", 4, false},
 	{"exec", 10, false}, {"exit", 10, false},
 }
 

@@ -67,15 +67,16 @@ var beginning = []unix.SockFilter{
 	{Code: 0x54, K: 0xf0},               //
 	{Code: 0x15, Jt: 0, Jf: 6, K: 0x40}, // IPv4
 	{Code: 0x30, K: 9},                  //   protocol
-	{Code: 0x15, Jt: 0, Jf: 8, K: 6},    //   TCP
+	{Code: 0x15, Jt: 0, Jf: 9, K: 6},    //   TCP
 	{Code: 0xb1, K: 0},                  //   X = header length
 	{Code: 0x50, K: 13},                 //   flags
 	{Code: 0x54, K: 0x12},               //
-	{Code: 0x15, Jt: 4, Jf: 5, K: 0x02}, //   SYN and no ACK
+	{Code: 0x15, Jt: 5, Jf: 6, K: 0x02}, //   SYN and no ACK
 	{Code: 0x30, K: 6},                  // IPv6: next header
-	{Code: 0x15, Jt: 0, Jf: 2, K: 6},    //   TCP
+	{Code: 0x15, Jt: 0, Jf: 3, K: 6},    //   TCP
 	{Code: 0x30, K: 53},                 //   flags
-	{Code: 0x45, Jt: 0, Jf: 1, K: 0x02}, //   SYN
+	{Code: 0x54, K: 0x12},               //
+	{Code: 0x15, Jt: 0, Jf: 1, K: 0x02}, //   SYN and no ACK
 	{Code: 0x06, K: 0xffff},             // take it
 	{Code: 0x06, K: 0},                  // leave it
 }

@@ -35,7 +35,7 @@ static const char *mode;
 static int blocking;
 static address *shared; // a page of its own
 static volatile int fd = -1, stop;
-static int pages, spare_udp, spare_unix, spare_listener;
+static int helper = -1, pages, spare_udp, spare_unix, spare_listener;
 static long connected, refused, failed;
 
 static address four(const char *host, int port) {
@@ -71,7 +71,7 @@ static void prepare(void) {
 		six("::1", 1081), local(path ? path : "/none"), four(GOOD, GOODPORT), four("10.203.255.1", GOODPORT)};
 	memcpy(list, all, sizeof all);
 	list[12].sa.sa_family = AF_UNSPEC;
-	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	*shared = list[0];
 	pages = memfd_create("pages", 0);
 	for (int i = 0; i < 3; i++) pwrite(pages, &list[i & 1], 128, 4096 * i);
@@ -117,6 +117,36 @@ static void disturb(unsigned r) {
 	}
 }
 
+// pass gives a process of its own the descriptors that it is sent, to do to them what the racers of "undo" do.
+static int pass(void) {
+	int pair[2];
+	socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
+	if (fork()) return close(pair[1]), pair[0];
+	close(pair[0]);
+	unsigned seed = getpid();
+	mode = "undo";
+	for (;;) {
+		char byte, space[CMSG_SPACE(sizeof(int))];
+		struct iovec iov = {&byte, 1};
+		struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+		if (recvmsg(pair[1], &m, 0) <= 0) _exit(0);
+		if (!CMSG_FIRSTHDR(&m)) continue;
+		memcpy((int *)&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+		for (unsigned n = next(&seed) % 4; n; n--) disturb(next(&seed));
+		close(fd);
+	}
+}
+
+static void send_to_helper(int s) {
+	char byte = 0, space[CMSG_SPACE(sizeof s)] = {0};
+	struct iovec iov = {&byte, 1};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof s);
+	memcpy(CMSG_DATA(c), &s, sizeof s);
+	sendmsg(helper, &m, 0);
+}
+
 static void *racer(void *arg) {
 	unsigned seed = (unsigned)(long)arg * 7919 + getpid();
 	while (!stop) disturb(next(&seed));
@@ -148,6 +178,7 @@ static void attempt(unsigned r) {
 	if (patience() < 1000) setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 	socklen_t size = is("length") ? (socklen_t)(r % 140) - 4 : is("all") || is("unix") ? sizeof *shared : sizeof shared->in;
 		if (is("all")) size = r & 2 ? 28 : 16;
+	if (helper >= 0) send_to_helper(s);
 	fd = s;
 	int e = connect(s, &shared->sa, size) ? errno : 0;
 	if (e == EINPROGRESS) {
@@ -173,7 +204,7 @@ static void *connector(void *arg) {
 static void child(unsigned r) {
 	pthread_t t;
 	pthread_create(&t, NULL, connector, &r);
-	for (volatile unsigned i = r % 20000; i; i--) ;
+	for (volatile unsigned i = r % 200000; i; i--) ;
 	if (is("exec")) execl("/bin/true", "true", NULL);
 	_exit(0);
 }
@@ -184,6 +215,7 @@ int main(int argc, char **argv) {
 	unsigned seed = 42;
 	int dying = is("exec") || is("exit");
 	prepare();
+	if (is("passed")) helper = pass();
 	pthread_t racers[2];
 	for (long i = 0; i < 2 && !dying; i++) pthread_create(&racers[i], NULL, racer, (void *)i);
 	for (long i = 0; i < tries; i++) {
@@ -196,6 +228,14 @@ int main(int argc, char **argv) {
 		waitpid(pid, NULL, 0);
 	}
 	stop = 1;
+	for (long i = 0; i < 2 && !dying; i++) pthread_join(racers[i], NULL);
+	if (helper >= 0) close(helper), wait(NULL);
+	int s = socket(AF_INET, SOCK_STREAM, 0); // what is allowed still is
+	long before = connected;
+	if (connect(s, &list[0].sa, sizeof list[0].in)) perror("connect afterwards");
+	mode = "address", whose(s);
+	if (connected != before + 1) return printf("nothing is reached afterwards\n"), 1;
+	connected = before;
 	printf("tries %ld connected %ld refused %ld failed %ld\nDONE\n", tries, connected, refused, failed);
 	return 0;
 }

@@ -1,9 +1,9 @@
 """Ways to a socket of the host whose path is in the first argument. It lies in a directory that the command may write."""
 from hostile import *
-import shutil, subprocess
+import tempfile
 HOST = sys.argv[1]
 work = os.path.dirname(HOST)
-home = os.environ["HOME"] + "/%d" % os.getpid(); os.mkdir(home); os.chdir(home)
+home = tempfile.mkdtemp(dir=os.environ["HOME"]); os.chdir(home)
 
 def to(path, kind=TCP):
     s = socket.socket(UNIX, kind); s.settimeout(30); s.connect(path); s.send(b"stolen")
