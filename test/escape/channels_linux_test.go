@@ -61,7 +61,7 @@ talk(1080, b"\x05\x01\x02", b"\x01" + bytes([len(USER)]) + USER.encode() + bytes
 	})
 	each1(t, []one{
 		{"raw", eperm, []call{{unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}}},
-		{"packet", []unix.Errno{unix.EAFNOSUPPORT}, []call{{unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW, 0}}},
+		{"packet", eperm, []call{{unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW, 0}}},
 		{"vsock", eperm, []call{{unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0}}},
 		{"bluetooth", []unix.Errno{unix.EAFNOSUPPORT}, []call{{unix.SYS_SOCKET, unix.AF_BLUETOOTH, unix.SOCK_RAW, 1}}},
 		{"xdp", []unix.Errno{unix.EAFNOSUPPORT}, []call{{unix.SYS_SOCKET, unix.AF_XDP, unix.SOCK_RAW, 0}}},
@@ -101,7 +101,7 @@ func TestEscape_082_MultipathAndSCTP(t *testing.T) {
 		g := listenFor(w, unix.AF_INET, unix.SOCK_STREAM)
 		w.settings.Domains = []string{"127.0.0.1"}
 		w.unreached(g, `
-for proto in (262, 132, 6, 33):
+for proto in (262, 132, 33, 136):
     for host in ("127.0.0.1", ADDRESS):
         try:
             s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, proto); s.settimeout(2); s.connect((host, PORT))

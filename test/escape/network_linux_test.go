@@ -97,16 +97,20 @@ func TestEscape_070_EmptyAllowList(t *testing.T) {
 	})
 }
 
-// TestEscape_071_ProxyIgnored: a program that takes no proxy reaches nothing of the host.
+// TestEscape_071_ProxyIgnored: a program that takes no proxy reaches what is allowed, and nothing else.
 func TestEscape_071_ProxyIgnored(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		g := listenFor(w, unix.AF_INET, unix.SOCK_STREAM)
-		w.settings.Domains = []string{"127.0.0.1", "localhost"}
-		w.unreached(g, `
+	code := `
 for host in ("127.0.0.1", "localhost", "127.1", "0.0.0.0", ADDRESS):
     try: socket.create_connection((host, PORT), 2)
-    except OSError: pass`)
-		w.reachedBy(g, `connect("127.0.0.1:PORT")`)
+    except OSError: pass`
+	each(t, func(t *testing.T, w *world) {
+		g := listenFor(w, unix.AF_INET, unix.SOCK_STREAM)
+		for _, domains := range [][]string{nil, {"localhost"}, {"127.0.0.2", "*.a.example"}, {fmt.Sprintf("127.0.0.1:%d", g.port+1)}} {
+			w.settings.Domains = domains
+			w.unreached(g, code)
+		}
+		w.settings.Domains = []string{fmt.Sprintf("127.0.0.1:%d", g.port)}
+		w.reachedBy(g, code)
 	})
 }
 
