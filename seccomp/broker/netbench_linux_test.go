@@ -1,6 +1,10 @@
 package broker
 
 import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -65,6 +69,9 @@ func netBench(p places) map[string]float64 {
 func BenchmarkConnect(b *testing.B) {
 	for name, s := range map[string]func(b *testing.B) setup{
 		"kernel": func(b *testing.B) setup { return setup{probe: "net-bench-native", folder: tempFolder(b), alone: true} },
+		"broker without dialling": func(b *testing.B) setup {
+			return netSetup(b, instantGate{newGate(b)}, "net-bench")
+		},
 		"broker": func(b *testing.B) setup { return netSetup(b, newGate(b), "net-bench") },
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -82,4 +89,31 @@ func BenchmarkConnect(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// instantGate has a connection to everything, that leads nowhere.
+type instantGate struct{ *testGate }
+
+func (g instantGate) Judge(pid int, dst netip.AddrPort) (Way, error) {
+	way, err := g.testGate.Judge(pid, dst)
+	if err != nil {
+		return nil, err
+	}
+	return instantWay{way}, nil
+}
+
+type instantWay struct{ Way }
+
+func (instantWay) Dial(context.Context) (Upstream, error) { return instantUpstream{}, nil }
+
+type instantUpstream struct{}
+
+func (instantUpstream) Close() error { return nil }
+
+func (instantUpstream) Relay(conn net.Conn, done func()) {
+	go func() {
+		_, _ = io.Copy(io.Discard, conn)
+		conn.Close()
+		done()
+	}()
 }

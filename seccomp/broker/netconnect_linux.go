@@ -223,8 +223,9 @@ func (t *target) outward() outcome {
 		go x.run(way)
 		return failed(unix.EINPROGRESS)
 	}
+	x.first = c.waitApart(t, x)
 	go x.run(way)
-	return c.apartFrom(func(c *call) outcome { return failed(t.waitFor(c, x, unix.EINPROGRESS)) })
+	return outcome{sent: true}
 }
 
 // refusalErrno is what a program sees of a refusal.

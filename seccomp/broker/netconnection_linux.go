@@ -48,6 +48,7 @@ type connection struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when it is open, broken or given up
+	first   *waiting      // the call that it was made for, if that waits
 
 	// state and errno are the network's, under its lock.
 	state state
@@ -94,6 +95,9 @@ func (x *connection) run(way Way) {
 			n.server.report(Denial{PID: x.pid, Call: "connect", Path: x.to.String(), Err: report})
 		}
 		x.end(errno)
+		if x.first != nil {
+			x.first.answer()
+		}
 	}()
 	up, err := way.Dial(x.ctx)
 	if err != nil {
@@ -109,28 +113,19 @@ func (x *connection) run(way Way) {
 
 // hand gives the program its connection. x.mu is held.
 func (x *connection) hand(up Upstream) (errno syscall.Errno, report error) {
-	var fd int
+	var conn *net.TCPConn
 	switch {
 	case x.given, x.network.ctx.Err() != nil:
 		return unix.ECONNABORTED, nil
 	case x.room.IsValid():
-		fd, errno, report = x.meet()
+		conn, errno, report = x.meet()
 	default:
-		fd, errno, report = x.capture()
+		conn, errno, report = x.capture()
 	}
-	if errno != 0 {
-		return errno, report
+	if errno == 0 {
+		up.Relay(conn, func() { x.network.forget(x) })
 	}
-	if x.room.IsValid() && x.deserted(fd) {
-		unix.Close(fd)
-		return unix.ECONNABORTED, nil
-	}
-	conn, err := tcpConn(fd)
-	if err != nil {
-		return unix.EIO, err
-	}
-	up.Relay(conn, func() { x.network.forget(x) })
-	return 0, nil
+	return errno, report
 }
 
 // deserted tells whether the program closed its socket while it was dialled for, after which the copy here was the last: then
@@ -186,7 +181,7 @@ func (n *network) withdraw(x *connection, errno syscall.Errno) {
 }
 
 // capture connects the program's socket to the capturing listener and accepts it there. x.mu is held.
-func (x *connection) capture() (fd int, errno syscall.Errno, report error) {
+func (x *connection) capture() (conn *net.TCPConn, errno syscall.Errno, report error) {
 	n := x.network
 	at := netip.AddrPortFrom(x.within(), ns.CapturePort)
 	n.accepting.Lock()
@@ -196,16 +191,15 @@ func (x *connection) capture() (fd int, errno syscall.Errno, report error) {
 	if errno != 0 {
 		if errno == unix.EINPROGRESS { // nothing that listens lets anybody wait, unless there is no memory
 			n.disconnect(x.socket)
-			return -1, unix.EIO, errors.New("the sandbox's own listener does not answer")
+			return nil, unix.EIO, errors.New("the sandbox's own listener does not answer")
 		}
-		return -1, errno, nil
+		return nil, errno, nil
 	}
-	fd, err := n.accept(x.socket)
-	if err != nil {
+	if conn, report = n.accept(x.socket); report != nil {
 		n.disconnect(x.socket) // it leads nowhere
-		return -1, unix.EIO, err
+		return nil, unix.EIO, report
 	}
-	return fd, 0, nil
+	return conn, 0, nil
 }
 
 // captureTimeout bounds the wait for a connection that exists already.
@@ -213,29 +207,44 @@ const captureTimeout = 10 * time.Second
 
 // accept takes the other end of a program's socket from the capturing listener. Whatever else is there is nobody's: a
 // socket that its program has changed in the middle of all this. n.accepting is held.
-func (n *network) accept(of int) (int, error) {
+func (n *network) accept(of int) (*net.TCPConn, error) {
 	want, err := socket.Local(of)
 	if err != nil {
-		return -1, fmt.Errorf("ask for a socket's address: %w", err)
+		return nil, fmt.Errorf("ask for a socket's address: %w", err)
 	}
-	want = unmapped(want)
-	listener := int(n.server.config.Capture.Fd())
-	for {
-		fd, from, err := socket.Accept(listener)
-		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
-		case errors.Is(err, unix.EAGAIN):
-			if !ready(listener, unix.POLLIN, captureTimeout) {
-				return -1, errors.New("a captured connection did not come")
-			}
-		case err != nil:
-			return -1, fmt.Errorf("accept a captured connection: %w", err)
-		case unmapped(from) == want:
-			return fd, nil
-		default:
-			unix.Close(fd)
+	if n.capture == nil {
+		if n.capture, err = listenerOf(n.server.config.Capture); err != nil {
+			return nil, err
 		}
 	}
+	if err := n.capture.SetDeadline(time.Now().Add(captureTimeout)); err != nil {
+		return nil, err
+	}
+	for {
+		conn, err := n.capture.AcceptTCP()
+		if err != nil {
+			return nil, fmt.Errorf("accept a captured connection: %w", err)
+		}
+		from, ok := conn.RemoteAddr().(*net.TCPAddr)
+		if ok && unmapped(from.AddrPort()) == unmapped(want) {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}
+
+// listenerOf makes a listener of a file, which stays the caller's.
+func listenerOf(f *os.File) (*net.TCPListener, error) {
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("use the listener for captured connections: %w", err)
+	}
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		l.Close()
+		return nil, fmt.Errorf("the listener for captured connections is a %T", l)
+	}
+	return tcp, nil
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
@@ -284,26 +293,32 @@ func (x *connection) enter() syscall.Errno {
 }
 
 // meet has a spare socket connect to the program's in the waiting room. x.mu is held.
-func (x *connection) meet() (fd int, errno syscall.Errno, report error) {
+func (x *connection) meet() (conn *net.TCPConn, errno syscall.Errno, report error) {
 	local, err := socket.Local(x.socket)
 	if err != nil {
-		return -1, unix.EIO, fmt.Errorf("ask for a socket's address: %w", err)
+		return nil, unix.EIO, fmt.Errorf("ask for a socket's address: %w", err)
 	}
-	local = unmapped(local)
 	family := unix.AF_INET
 	if x.room.Is6() {
 		family = unix.AF_INET6
 	}
-	if fd, err = x.network.spares.take(family); err != nil {
-		return -1, unix.EIO, err
+	fd, err := x.network.spares.take(family)
+	if err != nil {
+		return nil, unix.EIO, err
 	}
 	x.network.settle(x, 0, false) // before the program can see that it is connected
-	errno, report = x.simultaneous(fd, family, local)
-	if errno != 0 {
+	if errno, report = x.simultaneous(fd, family, unmapped(local)); errno != 0 {
 		unix.Close(fd)
-		return -1, errno, report
+		return nil, errno, report
 	}
-	return fd, 0, nil
+	if x.deserted(fd) {
+		unix.Close(fd)
+		return nil, unix.ECONNABORTED, nil
+	}
+	if conn, report = tcpConn(fd); report != nil {
+		return nil, unix.EIO, report
+	}
+	return conn, 0, nil
 }
 
 // simultaneous connects a spare socket, bound to where the program's waits, to the program's.

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,7 +30,8 @@ type network struct {
 	// goroutines are those that dial, and those that wait in the place of a call. Serve waits for them.
 	goroutines sync.WaitGroup
 
-	accepting sync.Mutex // held from the connecting of a socket to the capturing listener until it is accepted
+	accepting sync.Mutex       // held from the connecting of a socket to the capturing listener until it is accepted
+	capture   *net.TCPListener // nil until the first one
 	turn      atomic.Uint32
 	spares    spares
 
@@ -70,6 +72,9 @@ func (n *network) finish() {
 	n.stop()
 	n.goroutines.Wait()
 	n.spares.close()
+	if n.capture != nil {
+		n.capture.Close()
+	}
 }
 
 // hurry ends the calls of connect(2) that are under way. None of them waits, unless threads of a program changed the

@@ -2,20 +2,54 @@ package broker
 
 import (
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// apartFrom lets the call go on in a goroutine of its own, which answers it: the worker that took it goes back to receiving.
-func (c *call) apartFrom(f func(c *call) outcome) outcome {
+// apartAlone gives the call a life of its own, to be ended by goOn: the worker that took it goes back to receiving.
+func (c *call) apartAlone() *call {
 	own := *c
 	own.w = nil
 	c.files, c.thread = nil, nil
 	c.s.network.goroutines.Add(1)
-	go own.goOn(f)
+	return &own
+}
+
+// apartFrom lets the call go on in a goroutine of its own, which answers it.
+func (c *call) apartFrom(f func(c *call) outcome) outcome {
+	go c.apartAlone().goOn(f)
 	return outcome{sent: true}
+}
+
+// waiting is a call that waits for the connection that was made for it. Most dials take less time than the starting of a
+// goroutine that waits for them, so that only begins after a moment; until then whoever dials gives the answer.
+type waiting struct {
+	c     *call
+	t     *target
+	x     *connection
+	timer *time.Timer
+	taken atomic.Bool
+}
+
+func (c *call) waitApart(t *target, x *connection) *waiting {
+	w := &waiting{c: c.apartAlone(), t: t, x: x}
+	w.timer = time.AfterFunc(lookFirst, func() {
+		if w.taken.CompareAndSwap(false, true) {
+			w.c.goOn(func(c *call) outcome { return failed(t.waitFor(c, x, unix.EINPROGRESS)) })
+		}
+	})
+	return w
+}
+
+// answer answers the call if nobody else does. The connection has been settled.
+func (w *waiting) answer() {
+	if w.taken.CompareAndSwap(false, true) {
+		w.timer.Stop()
+		w.c.goOn(func(*call) outcome { return failed(w.t.result(w.x)) })
+	}
 }
 
 func (c *call) goOn(f func(c *call) outcome) {
