@@ -168,3 +168,27 @@ done()`, path)
 		}
 	})
 }
+
+// TestNET80_Credentials: an allowed socket of the host is told who connects (SO_PEERCRED), and no other user, whatever the
+// program says.
+func TestNET80_Credentials(t *testing.T) {
+	w := newWorld(t)
+	stage.Each(t, func(s *stage.Stage) {
+		h := w.hostSocket(s, "allowed.sock")
+		r := w.python(s, rules{Network: map[string]any{"allowUnixSockets": []string{h.path}}}, `
+s = socket.socket(UNIX, TCP); s.connect(sys.argv[1])
+for pid, uid in ((1, 0), (os.getpid(), 0), (1, os.getuid()), (os.getpid(), 12345)):
+    try: s.sendmsg([b"x"], [(1, 2, struct.pack("=iII", pid, uid, uid))])
+    except OSError: pass
+print("said"); done()`, h.path)
+		wantLines(s.T, r, "said")
+		fd, _, err := unix.Accept4(h.fd, unix.SOCK_CLOEXEC)
+		s.Must(err)
+		defer unix.Close(fd)
+		c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		s.Must(err)
+		if int(c.Uid) != s.Who.UID || int(c.Gid) != s.Who.GID {
+			s.T.Errorf("the peer is %+v, want user %d and group %d", c, s.Who.UID, s.Who.GID)
+		}
+	})
+}
