@@ -184,6 +184,8 @@ func wantNetwork(arch string, d sim.Data) uint32 {
 		}
 	}
 	switch n := d.Number; {
+	case n == callLandlock.on(arch):
+		return errnoBit | 95
 	case n == callGetsockopt.on(arch) && uint32(d.Args[1]) == 1 && uint32(d.Args[2]) == 4:
 		return userNotif
 	case (n == callSendto.on(arch) || n == callSendmmsg.on(arch)) && d.Args[3]&fastopen != 0,

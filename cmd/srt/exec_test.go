@@ -25,6 +25,7 @@ type fake struct {
 	onStart  func()
 	onWait   func()
 	onSignal func(os.Signal)
+	onKill   func() error
 
 	mu    sync.Mutex
 	argv  []string
@@ -99,6 +100,9 @@ func (f *fake) InCallersGroup() bool { return false }
 
 func (f *fake) Kill() error {
 	f.note("kill")
+	if f.onKill != nil {
+		return f.onKill()
+	}
 	f.ended <- &exitError{code: 137}
 	return nil
 }

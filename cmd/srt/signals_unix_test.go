@@ -47,6 +47,22 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestKillOfWhatHasEnded: a command that has ended by itself, and whose sandbox is still being cleared away when the grace is over, has
+// its own status.
+func TestKillOfWhatHasEnded(t *testing.T) {
+	f := newFake()
+	f.onWait = func() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) }
+	f.onSignal = func(os.Signal) {}
+	f.onKill = func() error {
+		f.ended <- &exitError{code: 7}
+		return os.ErrProcessDone
+	}
+	status, _, stderr := cli(t, f, "exec", "x")
+	if calls := strings.Join(f.calls, ","); status != 7 || stderr != "" || calls != "open,start,signal terminated,kill,close" {
+		t.Errorf("CLI-15: got %d, %q, %s", status, stderr, calls)
+	}
+}
+
 func TestSIGINTNeverEscalates(t *testing.T) {
 	f := newFake()
 	f.onWait = func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -43,8 +44,13 @@ func (e *execution) supervise(p process) int {
 				fatal, deadline = sig, time.After(e.app.grace)
 			}
 		case <-deadline:
+			err := p.Kill()
+			if errors.Is(err, os.ErrProcessDone) {
+				deadline = nil // it has ended by itself; what it ended with is on its way
+				continue
+			}
 			killed = true
-			if err := p.Kill(); err != nil {
+			if err != nil {
 				return e.app.fail(fmt.Errorf("the sandbox could not be killed after %s: %w", fatal.name, err))
 			}
 		}

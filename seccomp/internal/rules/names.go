@@ -89,8 +89,14 @@ func watched() []Rule {
 
 // unjudged refuses what makes a name, or a boundary, that the broker cannot see.
 func unjudged() []Rule {
-	return join([]Rule{{Call: "landlock_create_ruleset", Errno: EOPNOTSUPP,
-		Why: "a layer of the command's own would not bind what the broker performs for it"}}, nameRequests())
+	return join(ownLayers(), nameRequests())
+}
+
+// ownLayers refuses Landlock to the command: a layer that it puts on itself, of rules about files or about TCP, would not bind the
+// calls that the broker performs for it.
+func ownLayers() []Rule {
+	return []Rule{{Call: "landlock_create_ruleset", Errno: EOPNOTSUPP,
+		Why: "a layer of the command's own would not bind what the broker performs for it"}}
 }
 
 // nameRequests refuses the requests of ioctl that make a name.
