@@ -14,12 +14,15 @@ import (
 	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
-// insideVariable is set in the process that runs the tests, which has namespaces of its own.
+// insideVariable is set in the process that runs the tests, which has namespaces of its own, to a directory for it.
 const insideVariable = "SRT_TEST_HOSTILE_INSIDE"
+
+// worldDir is the absolute path of that directory.
+var worldDir string
 
 // TestMain runs the tests in a process with its own network and mounts: the host of srt.
 func TestMain(m *testing.M) {
-	if os.Getenv(insideVariable) != "" {
+	if worldDir = os.Getenv(insideVariable); worldDir != "" {
 		if err := os.Unsetenv(insideVariable); err != nil {
 			panic(err)
 		}
@@ -31,8 +34,14 @@ func TestMain(m *testing.M) {
 // runInside runs this program once more, with the same arguments, and gives its exit status.
 func runInside() int {
 	runtime.LockOSThread() // the death of this thread is what ends the other process
+	dir, err := os.MkdirTemp("", "srt-test-hostile-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), insideVariable+"=1")
+	cmd.Env = append(os.Environ(), insideVariable+"="+dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
@@ -41,7 +50,7 @@ func runInside() int {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW}
 	}
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return exit.ExitCode()

@@ -12,7 +12,7 @@ import (
 // triesVariable says how many connections each race makes; defaultTries is how many in an ordinary run.
 const (
 	triesVariable = "SRT_TEST_TRIES"
-	defaultTries  = 1000
+	defaultTries  = 400
 )
 
 // perRun is how many connections one sandbox makes.

@@ -78,7 +78,7 @@ func TestNET80_SocketReplaced(t *testing.T) {
 	w := newWorld(t)
 	stage.Each(t, func(s *stage.Stage) {
 		h := w.hostSocket(s, "host.sock")
-		r := w.run(s, rules{}, w.dir+"/swap", h.path, s.Work+"/own.sock", strconv.Itoa(20*defaultTries))
+		r := w.run(s, rules{}, w.dir+"/swap", h.path, s.Work+"/own.sock", strconv.Itoa(10*defaultTries))
 		line := done(s.T, r)[0]
 		s.T.Log(line)
 		var made, connected, refused, failed int

@@ -80,11 +80,7 @@ func must(t *testing.T, err error) {
 }
 
 func makeWorld() (*world, error) {
-	dir, err := os.MkdirTemp("", "srt-test-hostile-")
-	if err != nil {
-		return nil, err
-	}
-	w := &world{dir: dir, inside: make(chan func())}
+	w := &world{dir: worldDir, inside: make(chan func())}
 	ready := make(chan error)
 	go w.serveThread(ready)
 	if err := <-ready; err != nil {
@@ -95,6 +91,7 @@ func makeWorld() (*world, error) {
 	if err := ip(fmt.Sprintf(hostCommands, network)); err != nil {
 		return nil, err
 	}
+	var err error
 	w.in(func() { err = ip(serverCommands) })
 	for _, step := range []func() error{func() error { return err }, w.serve, w.record, w.build, w.configureHost} {
 		if err := step(); err != nil {
