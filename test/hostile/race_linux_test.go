@@ -15,8 +15,8 @@ const (
 	defaultTries  = 400
 )
 
-// perRun is how many connections one sandbox makes.
-const perRun = 20000
+// perRun is how many connections one sandbox makes: few enough for all of them to wait in vain for what to read.
+const perRun = 2000
 
 // race is a way to change what a connect works with while it is judged.
 type race struct {
@@ -27,7 +27,7 @@ type race struct {
 
 var races = []race{
 	{"address", 1, true}, {"port", 1, true}, {"family", 1, false}, {"all", 1, false}, {"length", 1, false}, {"unmap", 1, false},
-	{"udp", 1, false}, {"unix", 1, false}, {"listener", 4, false}, {"close", 4, false}, {"undo", 4, false}, {"modes", 4, false}, {"passed", 4, false},
+	{"udp", 4, false}, {"unix", 4, false}, {"listener", 4, false}, {"close", 4, false}, {"undo", 4, false}, {"modes", 4, false}, {"passed", 4, false},
 	{"exec", 10, false}, {"exit", 10, false},
 }
 
