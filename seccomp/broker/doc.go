@@ -15,10 +15,24 @@
 //	                        who is a, where is a? judge (a, b) <-----------   a descriptor of a
 //	                        then the same in that very a       ----------->   create b
 //
-// A call that was judged by a path is never let go on by itself: its memory can change under it. It is performed on the
-// descriptor of the directory that was judged, with a last name that is not followed. The hand acts with no more rights
-// than the caller, so that a mistake here can at worst leave out a rule of this package, never one of the mounts or of
-// Landlock.
+// It also makes the connections of a sandbox whose network is restricted (NET-3 and the limits of the reference): a
+// [Gate] judges, and connection says how a program's socket comes to its destination. An AF_UNIX socket is connected to
+// a path of the sandbox's own or of [UnixRules].
+//
+//	caller                  worker                                            goroutine
+//	connect(s, address) --> takes a copy of s; reads the address once;
+//	                        datagram, or to the sandbox's loopback: the
+//	                        kernel connects the copy
+//	                        else: does the policy allow it?
+//	<--- EACCES             no
+//	                        yes                                   --------->  dials
+//	<--- EINPROGRESS        s is non-blocking                                 joins s and the upstream, or tells s the error
+//	<-----------------------------------------------------------------------  else: joins the two, and answers
+//
+// A call that was judged by a path or an address is never let go on by itself: its memory can change under it, and what a
+// descriptor stands for. One on a path is performed on the descriptor of the directory that was judged, with a last name
+// that is not followed. The hand acts with no more rights than the caller, so that a mistake here can at worst leave out a
+// rule of this package, never one of the mounts or of Landlock. A connect is performed on the copy of the socket.
 //
 // Whatever fails unexpectedly fails the call (EACCES, EIO) and is reported. Nothing here stops a sandbox from ending.
 package broker

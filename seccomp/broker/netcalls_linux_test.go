@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
@@ -154,7 +153,7 @@ func netMemoryProbe() notes {
 		clear(mem[:64])
 		*size = room
 		ask(fmt.Sprintf("%d bytes", room), at(0), at(64))
-		n[fmt.Sprintf("%d bytes give", room)] = fmt.Sprint(*size, mem[:20])
+		n[fmt.Sprintf("%d bytes give", room)] = fmt.Sprint(*size, [20]byte(mem))
 	}
 	*size = 16
 	ask("no memory", 8, at(64))
@@ -177,7 +176,7 @@ func netMemoryProbe() notes {
 	clear(mem[:8])
 	*size = 2
 	option("error, 2 bytes", at(0), at(64))
-	n["error, 2 bytes give"] = fmt.Sprint(*size, mem[:4])
+	n["error, 2 bytes give"] = fmt.Sprint(*size, [4]byte(mem))
 	n["error again"] = sockError(fd)
 	fatal(unix.Close(fd))
 	return n
@@ -298,113 +297,6 @@ func connectApart(fd int, to netip.AddrPort) (tid int, result <-chan error) {
 	return <-number, answer
 }
 
-// dialWaiting connects on a thread of its own, and gives that thread's number when as many dials are under way as there are
-// then to be.
-func dialWaiting(fd int, to netip.AddrPort, dials int) (tid int, result <-chan error) {
-	tid, result = connectApart(fd, to)
-	awaitDials(dials)
-	return tid, result
-}
-
-func awaitDials(count int) {
-	if !eventually(func() bool { return ask(hostBusy, uint16(count)) == nil }) {
-		panic("nothing is dialled for")
-	}
-}
-
-// release has one dial to hostSlow go on.
-func release() { fatal(ask(hostRelease, 80)) }
-
-// ask connects to a host that the gate refuses after doing something.
-func ask(host byte, port uint16) error {
-	fd := inetSocket(unix.AF_INET, unix.SOCK_STREAM)
-	defer unix.Close(fd)
-	err := connectTo(fd, unix.AF_INET, outside(host, port))
-	if errors.Is(err, unix.EXFULL) {
-		return nil
-	}
-	return err
-}
-
-// netSignalsProbe has signals come while a connect waits.
-func netSignalsProbe() notes {
-	n := notes{}
-	got := make(chan os.Signal, 1)
-	signal.Notify(got, unix.SIGUSR1) // with SA_RESTART
-	fd := inetSocket(unix.AF_INET, unix.SOCK_STREAM)
-	tid, c := dialWaiting(fd, outside(hostSlow, 80), 1)
-	for range 3 {
-		fatal(unix.Tgkill(os.Getpid(), tid, unix.SIGUSR1))
-		<-got
-	}
-	release()
-	n.err("with SA_RESTART", <-c)
-	n.err("  echo", echoes(fd, "hello"))
-	fatal(unix.Close(fd))
-
-	withoutRestart(unix.SIGUSR2)
-	fd = inetSocket(unix.AF_INET, unix.SOCK_STREAM)
-	tid, c = dialWaiting(fd, outside(hostSlow, 80), 1)
-	fatal(unix.Tgkill(os.Getpid(), tid, unix.SIGUSR2))
-	n.err("without", <-c)
-	_, err := unix.Getpeername(fd)
-	n.err("  peer before", err)
-	release()
-	n["  events"] = fmt.Sprintf("%#x", pollFor(fd, unix.POLLOUT))
-	n["  error"] = sockError(fd)
-	n.err("  connect", connectTo(fd, unix.AF_INET, outside(hostSlow, 80)))
-	n.err("  echo after", echoes(fd, "hello"))
-	fatal(unix.Close(fd))
-
-	// With a time limit of its own a call is never made again (signal(7)).
-	fd = inetSocket(unix.AF_INET, unix.SOCK_STREAM)
-	fatal(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1000}))
-	tid, c = dialWaiting(fd, outside(hostSilent, 80), 1)
-	fatal(unix.Tgkill(os.Getpid(), tid, unix.SIGUSR1))
-	n.err("with a time limit", <-c)
-	fatal(unix.Close(fd))
-	return n
-}
-
-func TestNet_SignalsEndTheWaitingNotTheConnecting(t *testing.T) {
-	g := newGate(t)
-	noFailures(t, runNotes(t, netSetup(t, g, "net-signals"), notes{"with SA_RESTART": "ok", "  echo": "ok", "without": "EINTR",
-		"  peer before": "ENOTCONN", "  events": "0x4", "  error": "none", "  connect": "ok", "  echo after": "ok", "with a time limit": "EINTR"}))
-}
-
-// kernelSignalsProbe is netSignalsProbe for connections within the sandbox, for which the kernel waits.
-func kernelSignalsProbe() notes {
-	n := notes{}
-	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	withoutRestart(unix.SIGUSR2)
-	to := full(unix.AF_INET, at)
-	fd := inetSocket(unix.AF_INET, unix.SOCK_STREAM)
-	tid, c := connectApart(fd, to)
-	waitForSynSent(fd)
-	fatal(unix.Tgkill(os.Getpid(), tid, unix.SIGUSR2))
-	n.err("without SA_RESTART", <-c)
-	fatal(unix.SetNonblock(fd, true))
-	n.err("again", connectTo(fd, unix.AF_INET, to))
-	fatal(unix.Close(fd))
-	return n
-}
-
-// waitForSynSent waits until the kernel is connecting a socket, and, under a broker, its call has been received.
-func waitForSynSent(fd int) {
-	if !eventually(func() bool {
-		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-		return err == nil && info.State == unix.BPF_TCP_SYN_SENT
-	}) {
-		panic("nothing connects")
-	}
-}
-
-func TestNet_SignalsEndWaitingWithinTheSandbox(t *testing.T) {
-	want := notes{"without SA_RESTART": "EINTR", "again": "EALREADY"}
-	runNotes(t, setup{probe: "net-kernel-signals", folder: tempFolder(t), alone: true}, want)
-	noFailures(t, runNotes(t, netSetup(t, newGate(t), "net-kernel-signals"), want))
-}
-
 func netBindProbe() notes {
 	n := notes{}
 	bind := func(what string, family, kind int, at string) {
@@ -431,8 +323,8 @@ func netBindProbe() notes {
 		name, err := unix.Getsockname(fd)
 		fatal(err)
 		pid := name.(*unix.SockaddrNetlink).Pid
-		switch {
-		case what == "netlink":
+		switch what {
+		case "netlink":
 			first = pid
 			n["netlink port is the process"] = strconv.FormatBool(pid == uint32(os.Getpid()))
 		default:

@@ -229,7 +229,7 @@ func (n *network) accept(of int) (*net.TCPConn, error) {
 		if ok && unmapped(from.AddrPort()) == unmapped(want) {
 			return conn, nil
 		}
-		conn.Close()
+		_ = conn.Close()
 	}
 }
 

@@ -89,13 +89,18 @@ func newGate(t testing.TB) *testGate {
 	t.Cleanup(func() {
 		l.Close()
 		wait.Wait()
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.dialling != 0 || g.tunnels != 0 {
+		if !eventually(g.idle) {
 			t.Errorf("%d dials and %d tunnels are left", g.dialling, g.tunnels)
 		}
 	})
 	return g
+}
+
+// idle tells whether nothing is dialled for and no tunnel is open.
+func (g *testGate) idle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dialling+g.tunnels == 0
 }
 
 // echo sends back what comes, and ends after the end of it.
@@ -133,9 +138,7 @@ func (g *testGate) Judge(_ int, dst netip.AddrPort) (Way, error) {
 		g.slow <- struct{}{}
 		return nil, unix.EXFULL
 	case hostIdle:
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.dialling+g.tunnels > 0 {
+		if !g.idle() {
 			return nil, unix.EBUSY
 		}
 		return nil, unix.EXFULL

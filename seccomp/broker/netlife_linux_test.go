@@ -1,10 +1,8 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"runtime"
@@ -325,84 +323,6 @@ func TestNet_CloseEndsDials(t *testing.T) {
 	}
 }
 
-func netOneProbe() notes {
-	n := notes{}
-	n.connect("blocking", unix.AF_INET, 0, outside(hostLive, 80))
-	fd := inetSocket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK)
-	n.err("non-blocking", connectTo(fd, unix.AF_INET, outside(hostLive, 80)))
-	pollFor(fd, unix.POLLOUT)
-	n["error"] = sockError(fd)
-	fatal(unix.Close(fd))
-	return n
-}
-
-// faultyGate does something wrong.
-type faultyGate struct {
-	*testGate
-	judge func()
-}
-
-func (g *faultyGate) Judge(pid int, dst netip.AddrPort) (Way, error) {
-	g.judge()
-	return g.testGate.Judge(pid, dst)
-}
-
-// A mistake of srt's own refuses the connection and is reported.
-func TestNet_FaultsFailTheCallAndAreReported(t *testing.T) {
-	for name, c := range map[string]struct {
-		gate    func(g *testGate) Gate
-		mutate  func(c *Config)
-		want    notes
-		reports int
-	}{
-		"judge": {gate: func(g *testGate) Gate { return &faultyGate{testGate: g, judge: func() { panic("test") }} },
-			want: notes{"blocking": "EIO", "non-blocking": "EIO", "error": "none"}, reports: 2},
-		"no policy": {mutate: func(c *Config) { c.Gate = nil },
-			want: notes{"blocking": "EIO", "non-blocking": "EIO", "error": "none"}, reports: 2},
-		"no hand": {mutate: func(c *Config) { c.NewHand = func() (Hand, error) { return nil, io.ErrNoProgress } },
-			want: notes{"blocking": "ok", "non-blocking": "EINPROGRESS", "error": "EIO"}, reports: 1},
-		"dead hand": {mutate: func(c *Config) {
-			start := c.NewHand
-			c.NewHand = func() (Hand, error) {
-				h, err := start()
-				if err == nil {
-					err = h.Kill()
-				}
-				return h, err
-			}
-		}, want: notes{"blocking": "ok", "non-blocking": "EINPROGRESS", "error": "EIO"}, reports: 1},
-		"dial": {gate: func(g *testGate) Gate { return panicGate{g} },
-			want: notes{"blocking": "EIO", "non-blocking": "EINPROGRESS", "error": "EIO"}, reports: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := newGate(t)
-			s := netSetup(t, g, "net-one")
-			if c.gate != nil {
-				s.gate = c.gate(g)
-			}
-			s.mutate = c.mutate
-			denials := runNotes(t, s, c.want)
-			if len(denials) != c.reports {
-				t.Errorf("reports %+v", denials)
-			}
-			for _, d := range denials {
-				if d.Err == nil || d.Call != "connect" {
-					t.Errorf("report %+v", d)
-				}
-			}
-		})
-	}
-}
-
-// panicGate has ways that panic.
-type panicGate struct{ *testGate }
-
-func (g panicGate) Judge(int, netip.AddrPort) (Way, error) { return panicWay{}, nil }
-
-type panicWay struct{}
-
-func (panicWay) Dial(context.Context) (Upstream, error) { panic("test") }
-
 // netRestProbe leaves tunnels and dials behind when it ends.
 func netRestProbe() string {
 	for i := range 10 {
@@ -423,8 +343,5 @@ func TestNet_TheEndOfTheSandboxEndsAll(t *testing.T) {
 	runSandbox(t, netSetup(t, g, "net-rest"), &got)
 	if got != "left" {
 		t.Error(got)
-	}
-	if !eventually(func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.dialling+g.tunnels == 0 }) {
-		t.Errorf("%d dials and %d tunnels are left", g.dialling, g.tunnels)
 	}
 }

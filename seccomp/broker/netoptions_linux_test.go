@@ -43,8 +43,7 @@ func boundSituation(r *netRecorder, family int, live, dead, _ netip.AddrPort) {
 func freePort(family int) uint16 {
 	fd := inetSocket(family, unix.SOCK_STREAM)
 	defer unix.Close(fd)
-	any := netip.IPv4Unspecified()
-	fatal(unix.Bind(fd, sockaddrFor(family, netip.AddrPortFrom(any, 0))))
+	fatal(unix.Bind(fd, sockaddrFor(family, netip.AddrPortFrom(netip.IPv4Unspecified(), 0))))
 	a, err := unix.Getsockname(fd)
 	fatal(err)
 	return addrOf(a).Port()

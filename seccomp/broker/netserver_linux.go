@@ -73,7 +73,7 @@ func (n *network) finish() {
 	n.goroutines.Wait()
 	n.spares.close()
 	if n.capture != nil {
-		n.capture.Close()
+		_ = n.capture.Close()
 	}
 }
 
@@ -81,7 +81,9 @@ func (n *network) finish() {
 // socket in the middle of it, twice.
 func (n *network) hurry() {
 	defer n.goroutines.Done()
-	for {
+	again := time.NewTicker(lookFirst) // a shutdown that came before the call ended nothing
+	defer again.Stop()
+	for ; ; <-again.C {
 		n.mu.Lock()
 		for fd := range n.connecting {
 			_ = unix.Shutdown(fd, unix.SHUT_RDWR) // it wakes who waits; a socket without a connection has nobody
@@ -91,7 +93,6 @@ func (n *network) hurry() {
 		if left == 0 {
 			return
 		}
-		time.Sleep(lookFirst)
 	}
 }
 
