@@ -176,8 +176,9 @@ static void attempt(unsigned r) {
 	int s = socket(family, SOCK_STREAM | (blocking ? 0 : SOCK_NONBLOCK), 0);
 	struct timeval limit = {0, 50000}; // whatever else the socket is made by then
 	if (patience() < 1000) setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-	socklen_t size = is("length") ? (socklen_t)(r % 140) - 4 : is("all") || is("unix") ? sizeof *shared : sizeof shared->in;
-		if (is("all")) size = r & 2 ? 28 : 16;
+	socklen_t size = is("length") ? (socklen_t)(r % 140) - 4 : sizeof shared->in;
+	if (is("unix")) size = sizeof shared->un; // the longest that both families take
+	if (is("all")) size = r & 2 ? 28 : 16;
 	if (helper >= 0) send_to_helper(s);
 	fd = s;
 	int e = connect(s, &shared->sa, size) ? errno : 0;
