@@ -82,7 +82,7 @@ import base64, urllib.parse
 url = urllib.parse.urlsplit(http["HTTP_PROXY"]); auth = base64.b64encode(("%s:%s" % (url.username, url.password)).encode())
 for host in ("127.0.0.1", "127.9.9.9", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0"):
     for port in (3128, 1080):
-        for target in (b"10.203.2.1:7", b"bad.test:7", b"10.203.1.1:8", b"127.0.0.1:1081", b"127.0.0.1:1082", b"127.0.0.1:53", b"198.18.0.1:7", b"[::ffff:10.203.2.1]:7", b"0x0acb0201:7", b"[64:ff9b::acb:201]:7"):
+        for target in (b"10.203.2.1:7", b"bad.test:7", b"10.203.1.1:8", b"127.0.0.1:1081", b"127.0.0.1:1082", b"127.0.0.1:53", b"198.19.200.1:7", socket.gethostbyname("bad.test").encode() + b":7", b"[::ffff:10.203.2.1]:7", b"0x0acb0201:7", b"[64:ff9b::acb:201]:7"):
             try:
                 s = tcp(host, port, INET6 if ":" in host else INET)
                 s.sendall(b"CONNECT " + target + b" HTTP/1.1\r\nProxy-Authorization: Basic " + auth + b"\r\n\r\n")
