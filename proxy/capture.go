@@ -87,6 +87,11 @@ func (c *Capture) refuse(a asking, v policy.Verdict) error {
 	return &CaptureError{violation.HostPort(a.host, a.port), v.Reason}
 }
 
+// Possible tells whether the policy as it is now could allow a canonical name on some port: by its lists, by the list of the
+// command, or by the callback. It is what [Names.Possible] asks, so that names which nothing allows cannot use up the
+// addresses of those that something does. It reports nothing and changes nothing.
+func (c *Capture) Possible(name string) bool { return c.server.possible(name) }
+
 // Loopback tells whether an address of loopback, or the unspecified one, which connect(2) takes for loopback, is one of the
 // host that the policy allows without asking. It reports nothing and changes nothing.
 func (c *Capture) Loopback(dst netip.AddrPort) bool {

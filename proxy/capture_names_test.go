@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
@@ -54,4 +57,66 @@ func socksLiteral(host string, port int) string {
 		kind = addressIPv6
 	}
 	return string(append(append([]byte{5, 1, 0, kind}, a.AsSlice()...), byte(port>>8), byte(port)))
+}
+
+// TestNET7_CapturePossible: what could be allowed is what the lists, the list of the command, or the callback might allow.
+func TestNET7_CapturePossible(t *testing.T) {
+	const key = "the key"
+	lists := &policy.CommandLists{}
+	ask := func(context.Context, Question) (Answer, error) { return Answer{}, nil }
+	rules := policy.NetworkRules{AllowedDomains: []string{"name.test:443"}, DeniedDomains: []string{"evil.test"}}
+	strict := rules
+	strict.StrictAllowlist = true
+	for _, tc := range []struct {
+		what                 string
+		rules                policy.NetworkRules
+		ask                  func(context.Context, Question) (Answer, error)
+		named, other, denied bool
+	}{
+		{"lists alone", rules, nil, true, false, false},
+		{"callback", rules, ask, true, true, false},
+		{"strict", strict, ask, true, false, false},
+	} {
+		c := capture(t, tc.rules, func(o *Options) { o.Ask, o.Commands = tc.ask, lists })
+		for name, want := range map[string]bool{"name.test": tc.named, "other.test": tc.other, "evil.test": tc.denied} {
+			if got := c.Possible(name); got != want {
+				t.Errorf("%s: %s: %v", tc.what, name, got)
+			}
+		}
+		c.wantAll()
+	}
+	c := capture(t, rules, func(o *Options) { o.Commands = lists })
+	c.Capture = c.harness.server.NewCapture(c.names, longKey)
+	if err := lists.Register(longKey, []string{"listed.test"}); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Possible("listed.test") || c.Possible("other.test") {
+		t.Error("NET-15: the list of the command")
+	}
+	lists.Reset()
+	if c.Possible("listed.test") {
+		t.Error("NET-15: the list of the command after a reset")
+	}
+}
+
+const longKey = "a key of more than 22 characters"
+
+// TestNET7_NamesThatCannotBeAllowedThroughTheStub floods the resolver of a sandbox, as a program in it can.
+func TestNET7_NamesThatCannotBeAllowedThroughTheStub(t *testing.T) {
+	c := capture(t, policy.NetworkRules{AllowedDomains: []string{"allowed.test"}})
+	c.names.Possible = c.Possible
+	d := NewDNS(c.names, nil)
+	for i := range maxNames + 1 {
+		if got := exchangeDNS(t, d, queryFor(fmt.Sprintf("n%d.a.test", i), dnsmessage.TypeA)); len(got.Answers) != 1 {
+			t.Fatalf("name %d: %s", i, dnsOutcome(got))
+		}
+	}
+	if got := dnsOutcome(exchangeDNS(t, d, queryFor("allowed.test", dnsmessage.TypeA))); !strings.HasSuffix(got, " 198.18.0.1") {
+		t.Error(got)
+	}
+	last := c.addresses(fmt.Sprintf("n%d.a.test", maxNames), 80)[0]
+	if _, err := c.Judge(testPID, last); err == nil {
+		t.Error("allowed")
+	}
+	c.wantAll(fmt.Sprintf("deny network-outbound n%d.a.test:80 (host is not on the allow list)", maxNames))
 }

@@ -67,6 +67,13 @@ func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, u
 	return rules, v, s.askUser != nil && a.port != 0
 }
 
+// possible tells whether NET-7, as of now, could allow a canonical name on some port.
+func (s *Server) possible(name string) bool {
+	rules, host := s.policy(), config.Host{Name: name}
+	allowed, undenied := rules.Possible(host)
+	return allowed || undenied && !rules.Strict() && (s.askUser != nil || s.commands.Possible(s.identity, host))
+}
+
 // meant gives the name in the place of a synthetic address, and every other host as it is. stands is false for a synthetic
 // address that stands for nothing, which no rule allows.
 func (s *Server) meant(host string) (meant string, stands bool) {

@@ -127,8 +127,8 @@ func (d *DNS) forget(c io.Closer) {
 // warnFull says once that names go unanswered.
 func (d *DNS) warnFull(err error) {
 	if d.toldFull.CompareAndSwap(false, true) {
-		d.log.Warn("dns: a program in the sandbox asks for more names than are kept; new ones fail until old ones are "+
-			"unused for ten minutes", "error", err)
+		d.log.Warn("dns: connections of the sandbox hold more names than are kept; further ones do not resolve until "+
+			"connections end", "error", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // testDNS is a stub with few names. Nothing serves it.
 func testDNS() *DNS {
-	n, _ := smallNames(100, 200)
+	n := smallNames(100, 200)
 	return NewDNS(n, nil)
 }
 
@@ -251,9 +251,11 @@ func TestNET57_DNSLocalHook(t *testing.T) {
 }
 
 func TestDNSFullTable(t *testing.T) {
-	n, _ := smallNames(1, 1)
+	n := smallNames(1, 1)
 	var log bytes.Buffer
 	d := NewDNS(n, testLogger(&log))
+	a, _ := wantAddresses(t, n, "a.test")
+	defer n.Hold(a)()
 	for _, tc := range []struct{ name, want string }{
 		{"a.test", "Success RD RA a.test. 5 198.18.0.1"},
 		{"b.test", "ServerFailure RD RA"},
@@ -265,7 +267,7 @@ func TestDNSFullTable(t *testing.T) {
 			t.Errorf("%s: %s", tc.name, got)
 		}
 	}
-	if strings.Count(log.String(), "more names than are kept") != 1 {
+	if strings.Count(log.String(), "hold more names than are kept") != 1 {
 		t.Errorf("log: %s", log.String())
 	}
 }

@@ -13,24 +13,27 @@ import (
 )
 
 const (
-	// maxNames is how many names a table holds at once. A name costs about 200 bytes and its own length, some 15 MB for a
-	// full table of names of ordinary length and never more than 40 MB, and nothing before it is asked for.
+	// maxNames is how many names that the policy could allow a table holds at once. A name costs about 250 bytes and its own
+	// length, some 20 MB for a full table of names of ordinary length and never more than 40 MB, and nothing before it is
+	// asked for.
 	maxNames = 1 << 16
+
+	// maxSpare is how many names that the policy can not allow a table holds at once. They are kept only so that the
+	// refusal of a connection can name them.
+	maxSpare = 1 << 10
 
 	// hostsPer24 leaves out the first and the last address of each /24, which some programs take for a network or a
 	// broadcast address, and so 198.18.0.0 and 198.19.255.255.
 	hostsPer24 = 254
 
-	// maxSlots is the number of addresses in 198.18.0.0/15 that are given out: about two for each name.
-	maxSlots = 512 * hostsPer24
+	// mainSlots and spareSlots are the numbers of addresses that are given out, about two for each name that can be
+	// allowed, and four for each of the others: 198.18.0.0 to 198.19.239.255, and 198.19.240.0/20.
+	mainSlots  = 496 * hostsPer24
+	spareSlots = 16 * hostsPer24
 
 	// nameTTL is the time to live of every answer (RFC 1035 3.2.1). Long enough that the connections of one burst share
 	// an answer, short enough that a program which honours it asks again and so keeps its binding young.
 	nameTTL = 5 * time.Second
-
-	// nameGrace is how long past its TTL a binding is kept for programs that keep answers longer than they may: a JVM
-	// with a security manager keeps them for ever, browsers and connection pools for a minute.
-	nameGrace = 10 * time.Minute
 )
 
 // synthetic4 is the range of IPv4 answers: set aside for benchmarks between two networks (RFC 2544, RFC 6890), so no
@@ -38,8 +41,8 @@ const (
 var synthetic4 = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18}), 15)
 
 var (
-	// ErrNamesFull is a table of names in which every binding was answered recently or is held by a connection.
-	ErrNamesFull = errors.New("too many different names at once")
+	// ErrNamesFull is a table of names in which every binding is held by a connection.
+	ErrNamesFull = errors.New("connections hold as many different names as there are addresses for")
 
 	// ErrNotName is a host that a table of names does not bind: a literal address, which stands for itself.
 	ErrNotName = errors.New("an address is not a name")
@@ -51,44 +54,28 @@ var (
 //
 // An IPv6 address never stands for a second name. An IPv4 address may, because there are only 130,048 of them, but as late
 // as possible: addresses that were never used go first, then the one that has been without a name longest. A name loses
-// its addresses only when the table is full (65,536 names), no connection holds them, and neither an answer nor the end of
-// a connection was seen for ten minutes; the name that was used least recently goes first. From then on its addresses
-// stand for nothing, and a connection to them is refused rather than taken to another host.
+// its addresses only when the table is full (65,536 names) and no connection holds them; which one goes is told at
+// [namePool]. From then on its addresses stand for nothing, and a connection to them is refused rather than taken to
+// another host.
+//
+// A program may ask for any number of names, and must not thereby keep others from theirs: names that the policy cannot
+// allow have 1,024 places and addresses of their own, and take none from the rest.
 //
 // The zero value has no addresses and answers every name with [ErrNamesFull]. All methods may be called from any
 // goroutine.
 type Names struct {
-	prefix6  [8]byte
-	capacity int // names at once
-	limit    int // slots at once
-	now      func() time.Time
+	// Possible tells whether the policy of this moment could allow a canonical name on some port (see [Capture.Possible]).
+	// It is asked for a name that has no addresses, and each time for one that could not be allowed before: once it can,
+	// its next answer carries addresses of the large pool, and the earlier ones go on to stand for it while they stand for
+	// anything (NET-16). Nil: every name can be. It must not be changed once the table is in use, and is called from
+	// several goroutines with no lock held.
+	Possible func(name string) bool
 
-	mu     sync.Mutex
-	byName map[string]*binding
-	slots  []slot // by number of the IPv4 address; grows as addresses are used for the first time
+	prefix6 [8]byte
 
-	// Bindings that nothing holds, the least recently used first: a ring whose element is idle itself.
-	idle binding
-
-	// Slots without a name, the one that has been so longest first: numbers in slots, linked by slot.next. -1 is none.
-	freeFirst, freeLast int32
-}
-
-// slot is an IPv4 address and the generation of the IPv6 address that goes with it.
-type slot struct {
-	*binding          // nil while the address stands for nothing
-	generation uint32 // how many names had the slot before
-	next       int32  // the slot after this one in the queue of free ones
-}
-
-// binding is a name and its addresses.
-type binding struct {
-	name       string // canonical (NET-8)
-	v4, v6     netip.Addr
-	slot       int32
-	holds      int32     // connections; while there are any the binding is not in the ring
-	used       time.Time // of the last answer or the end of the last connection, whichever is later
-	prev, next *binding
+	mu          sync.Mutex
+	byName      map[string]*binding // the binding that answers carry
+	main, spare namePool
 }
 
 // NewNames makes an empty table with an IPv6 range of its own. It takes no memory to speak of until it is asked. The error
@@ -101,7 +88,7 @@ func NewNames() (*Names, error) {
 		}
 		prefix[0] = 0xfd
 	}
-	return newNames(prefix, maxNames, maxSlots, time.Now), nil
+	return newNames(prefix, namePool{capacity: maxNames, limit: mainSlots}, namePool{capacity: maxSpare, limit: spareSlots}), nil
 }
 
 // reservedULA reports prefixes that are not drawn: anything but fd00::/8, and the two /16 in which cloud providers have
@@ -110,18 +97,16 @@ func reservedULA(prefix [8]byte) bool {
 	return prefix[0] != 0xfd || prefix[1] == 0x00 || prefix[1] == 0x20
 }
 
-func newNames(prefix [8]byte, capacity, limit int, now func() time.Time) *Names {
-	n := &Names{
-		prefix6: prefix, capacity: capacity, limit: limit, now: now,
-		byName: map[string]*binding{}, freeFirst: -1, freeLast: -1,
-	}
-	n.idle.prev, n.idle.next = &n.idle, &n.idle
+func newNames(prefix [8]byte, main, spare namePool) *Names {
+	n := &Names{prefix6: prefix, byName: map[string]*binding{}, main: main, spare: spare}
+	n.spare.first = int32(main.limit) // #nosec G115 -- at most mainSlots
+	n.main.init()
+	n.spare.init()
 	return n
 }
 
-// Addresses returns the two addresses of a name and binds them if it has none yet. The answer stays the same for at least
-// ten minutes, and as long as a connection holds one of the two. The name is canonicalised (NET-8); what is no host matches
-// [config.ErrMalformedHost] (NET-9), a literal matches [ErrNotName], a full table [ErrNamesFull].
+// Addresses returns the two addresses of a name and binds them if it has none yet. The name is canonicalised (NET-8); what
+// is no host matches [config.ErrMalformedHost] (NET-9), a literal matches [ErrNotName], a full table [ErrNamesFull].
 func (n *Names) Addresses(name string) (v4, v6 netip.Addr, err error) {
 	host, err := config.CanonicalHost(name)
 	switch {
@@ -130,28 +115,36 @@ func (n *Names) Addresses(name string) (v4, v6 netip.Addr, err error) {
 	case host.IsLiteral():
 		return netip.Addr{}, netip.Addr{}, ErrNotName
 	}
+	if v4, v6, ok := n.known([]byte(host.Name)); ok {
+		return v4, v6, nil
+	}
+	possible := n.Possible == nil || n.Possible(host.Name)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	b := n.byName[host.Name]
-	if b == nil {
-		if b, err = n.bind(host.Name); err != nil {
+	if b == nil || possible && b.pool == &n.spare {
+		pool := &n.main
+		if !possible {
+			pool = &n.spare
+		}
+		if b, err = n.bind(pool, host.Name); err != nil {
 			return netip.Addr{}, netip.Addr{}, err
 		}
 	}
-	n.touch(b)
+	b.touch()
 	return b.v4, b.v6, nil
 }
 
-// known is Addresses for a name that is bound already, spelled canonically; ok is false for every other text. It does not
-// allocate, and it need not check the text: a malformed one was never bound.
+// known is Addresses for a name that is bound already, among those that can be allowed, and spelled canonically; ok is
+// false for every other text. It does not allocate, and it need not check the text: a malformed one was never bound.
 func (n *Names) known(name []byte) (v4, v6 netip.Addr, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	b := n.byName[string(name)]
-	if b == nil {
+	if b == nil || b.pool == &n.spare {
 		return netip.Addr{}, netip.Addr{}, false
 	}
-	n.touch(b)
+	b.touch()
 	return b.v4, b.v6, true
 }
 
@@ -191,6 +184,7 @@ func (n *Names) Hold(a netip.Addr) (release func()) {
 	if b.holds++; b.holds == 1 {
 		b.unlink()
 	}
+	b.connected = true
 	var once sync.Once
 	return func() { once.Do(func() { n.release(b) }) }
 }
@@ -200,75 +194,42 @@ func (n *Names) release(b *binding) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if b.holds--; b.holds == 0 {
-		b.used = n.now()
-		b.link(&n.idle)
+		b.touch()
 	}
 }
 
-// touch notes an answer.
-func (n *Names) touch(b *binding) {
-	if b.holds > 0 {
-		return // its release will be the last use
-	}
-	b.used = n.now()
-	b.unlink()
-	b.link(&n.idle)
-}
-
-// bind gives a name a slot.
-func (n *Names) bind(name string) (*binding, error) {
-	if len(n.byName) >= n.capacity && !n.drop() {
+// bind gives a name a slot of a pool.
+func (n *Names) bind(pool *namePool, name string) (*binding, error) {
+	if pool.size >= pool.capacity && !n.drop(pool) {
 		return nil, ErrNamesFull
 	}
-	i := n.take()
+	i := pool.take()
 	if i < 0 {
-		if !n.drop() {
+		if !n.drop(pool) {
 			return nil, ErrNamesFull
 		}
-		i = n.take()
-	}
-	s := &n.slots[i]
-	b := &binding{name: name, slot: i, v4: address4(i), v6: n.address6(i, s.generation)}
-	b.prev, b.next = b, b
-	s.binding = b
-	n.byName[name] = b
-	return b, nil
-}
-
-// take returns the number of a slot without a name: a new one, else the one that has been free longest, else -1.
-func (n *Names) take() int32 {
-	if len(n.slots) < n.limit {
-		n.slots = append(n.slots, slot{})
-		return int32(len(n.slots) - 1) // #nosec G115 -- below maxSlots
-	}
-	i := n.freeFirst
-	if i >= 0 {
-		if n.freeFirst = n.slots[i].next; n.freeFirst < 0 {
-			n.freeLast = -1
+		if i = pool.take(); i < 0 {
+			return nil, ErrNamesFull // the slot that was freed has no generation left
 		}
 	}
-	return i
+	s := &pool.slots[i]
+	slot := pool.first + i
+	s.binding = &binding{name: name, pool: pool, slot: i, v4: address4(slot), v6: n.address6(slot, s.generation)}
+	pool.size++
+	n.byName[name] = s.binding
+	return s.binding, nil
 }
 
-// drop takes the addresses from the name that was used least recently and reports false if that was too recently.
-func (n *Names) drop() bool {
-	b := n.idle.next
-	if b == nil || b == &n.idle || n.now().Sub(b.used) < nameTTL+nameGrace {
+// drop takes the addresses from the name of a pool that is missed least, and reports false if connections hold all.
+func (n *Names) drop(pool *namePool) bool {
+	b := pool.least()
+	if b == nil {
 		return false
 	}
-	b.unlink()
-	delete(n.byName, b.name)
-	s := &n.slots[b.slot]
-	s.binding, s.next = nil, -1
-	// A slot whose generations are used up is retired, so that an IPv6 address never stands for a second name.
-	if s.generation++; s.generation != 0 {
-		if n.freeLast < 0 {
-			n.freeFirst = b.slot
-		} else {
-			n.slots[n.freeLast].next = b.slot
-		}
-		n.freeLast = b.slot
+	if n.byName[b.name] == b {
+		delete(n.byName, b.name)
 	}
+	pool.free(b)
 	return true
 }
 
@@ -278,11 +239,14 @@ func (n *Names) find(a netip.Addr) *binding {
 	if !a.IsValid() || !n.Synthetic(a) {
 		return nil
 	}
-	i := n.slotOf(a)
-	if i < 0 || i >= int64(len(n.slots)) {
+	pool, i := &n.main, n.slotOf(a)
+	if i >= int64(n.spare.first) {
+		pool, i = &n.spare, i-int64(n.spare.first)
+	}
+	if i < 0 || i >= int64(len(pool.slots)) {
 		return nil
 	}
-	b := n.slots[i].binding
+	b := pool.slots[i].binding
 	if b == nil || a.Is4() && b.v4 != a || a.Is6() && b.v6 != a.WithZone("") {
 		return nil
 	}
@@ -303,7 +267,7 @@ func (n *Names) slotOf(a netip.Addr) int64 {
 // address4 is the IPv4 address of a slot.
 func address4(i int32) netip.Addr {
 	block := i / hostsPer24
-	// #nosec G115 -- each fits its byte for every slot below maxSlots
+	// #nosec G115 -- each fits its byte for every slot of the two pools
 	return netip.AddrFrom4([4]byte{198, 18 + byte(block>>8), byte(block), byte(i%hostsPer24) + 1})
 }
 
@@ -315,16 +279,4 @@ func (n *Names) address6(i int32, generation uint32) netip.Addr {
 	binary.BigEndian.PutUint32(b[8:], generation)
 	binary.BigEndian.PutUint32(b[12:], uint32(i)+1) // #nosec G115 -- not negative
 	return netip.AddrFrom16(b)
-}
-
-// unlink takes a binding out of the ring that it is in; out of one of its own it stays there.
-func (b *binding) unlink() {
-	b.prev.next, b.next.prev = b.next, b.prev
-	b.prev, b.next = b, b
-}
-
-// link puts a binding at the end of the ring.
-func (b *binding) link(ring *binding) {
-	b.prev, b.next = ring.prev, ring
-	ring.prev.next, ring.prev = b, b
 }

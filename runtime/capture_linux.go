@@ -106,6 +106,7 @@ func (p *linuxProcess) serveCapture() error {
 	}
 	c := &captureService{names: names, capture: s.proxy.NewCapture(names, p.cmd.key()), listener: p.takeFile(captureIndex),
 		waiter: p.takeFile(waitingIndex), done: make(chan struct{})}
+	names.Possible = c.capture.Possible
 	p.captured = c
 	if c.listener == nil || c.waiter == nil {
 		close(c.done)

@@ -89,6 +89,27 @@ func (c *CommandLists) Allows(key string, h config.Host, port uint16) (entry str
 	return rule.entry, true
 }
 
+// Possible tells whether the list of a command could allow a canonical host on some port, or with an empty key whether any
+// list could.
+func (c *CommandLists) Possible(key string, h config.Host) bool {
+	if c == nil {
+		return false
+	}
+	anyPort := func(uint16) bool { return true }
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if key != "" {
+		list := c.lists[commandKey(key)]
+		return list != nil && list.some(h, anyPort)
+	}
+	for _, list := range c.lists {
+		if list.some(h, anyPort) {
+			return true
+		}
+	}
+	return false
+}
+
 // commandKey is what counts of a key: its first 100 UTF-16 units, a pair that is cut in half as U+FFFD, as is every byte
 // that is no UTF-8. It is what a proxy user name carries (see ProxyUser).
 func commandKey(key string) string {

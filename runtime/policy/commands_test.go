@@ -179,3 +179,27 @@ func decodeUser(t *testing.T, user string) string {
 	}
 	return string(key)
 }
+
+func TestNET15_PossibleOnSomePort(t *testing.T) {
+	var c CommandLists
+	const first, second = "first-0123456789-0123456789", "second-0123456789-0123456789"
+	for id, entry := range map[string]string{first: "one.test:443", second: "*.two.test"} {
+		if err := c.Register(id, []string{entry}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		key, host string
+		want      bool
+	}{
+		{first, "one.test", true}, {first, "a.two.test", false}, {second, "a.two.test", true}, {second, "two.test", false},
+		{"", "one.test", true}, {"", "a.two.test", true}, {"", "three.test", false}, {"nobody", "one.test", false},
+	} {
+		if got := c.Possible(tc.key, config.Host{Name: tc.host}); got != tc.want {
+			t.Errorf("%q, %s: %v", tc.key, tc.host, got)
+		}
+	}
+	if (*CommandLists)(nil).Possible("", config.Host{Name: "one.test"}) {
+		t.Error("no lists")
+	}
+}

@@ -118,6 +118,16 @@ func (n *Network) DenyOnly(rawHost string, port uint16) Verdict {
 // *Network.
 func (n *Network) Strict() bool { return n == nil || !n.ready || n.strict }
 
+// Possible tells whether the allow list could let a canonical host through on some port, and whether the deny list leaves it
+// one: the first two lists of NET-7, without a port. A host that is only not denied is for whoever asks to be decided, by
+// what else may allow it (a list for one command, a callback), and only unless Strict. A nil or zero *Network denies all.
+func (n *Network) Possible(h config.Host) (allowed, undenied bool) {
+	if n == nil || !n.ready || n.denied.matchesAllPorts(h) {
+		return false, false
+	}
+	return n.allowed.some(h, func(port uint16) bool { return port == 0 || n.denied.match(h, port) == nil }), true
+}
+
 // deny is what comes before the allow list in NET-7; decided tells that the verdict stands.
 func (n *Network) deny(rawHost string, port uint16) (v Verdict, decided bool) {
 	host, err := config.CanonicalHost(rawHost)

@@ -52,24 +52,52 @@ func newDomainList(path string, entries []string, form config.DomainForm) (domai
 // match returns the first entry of the list that applies to a host and port, nil if none does.
 func (l *domainList) match(h config.Host, port uint16) *domainRule {
 	first := len(l.rules)
-	consider := func(indexes []int) {
-		for _, i := range indexes {
-			if i < first && l.rules[i].domain.Matches(h, port) {
-				first = i
-			}
+	l.about(h, func(i int) bool {
+		if i < first && l.rules[i].domain.Matches(h, port) {
+			first = i
 		}
-	}
-	consider(l.exact[h.Name])
-	for rest, found := h.Name, len(l.below) > 0; found; {
-		if _, rest, found = strings.Cut(rest, "."); found {
-			consider(l.below[rest])
-		}
-	}
-	consider(l.any)
+		return true
+	})
 	if first == len(l.rules) {
 		return nil
 	}
 	return &l.rules[first]
+}
+
+// some tells whether an entry applies to a host on a port that is wanted; the port of an entry for all of them is 0.
+func (l *domainList) some(h config.Host, wanted func(port uint16) bool) (found bool) {
+	l.about(h, func(i int) bool {
+		d := &l.rules[i].domain
+		found = d.Matches(h, d.Port) && wanted(d.Port)
+		return !found
+	})
+	return found
+}
+
+// matchesAllPorts tells whether an entry applies to a host whatever the port.
+func (l *domainList) matchesAllPorts(h config.Host) bool {
+	return l.some(h, func(port uint16) bool { return port == 0 })
+}
+
+// about calls visit with the index of every entry that may apply to a host, in no order, until it returns false.
+func (l *domainList) about(h config.Host, visit func(i int) bool) {
+	all := func(indexes []int) bool {
+		for _, i := range indexes {
+			if !visit(i) {
+				return false
+			}
+		}
+		return true
+	}
+	if !all(l.exact[h.Name]) {
+		return
+	}
+	for rest, found := h.Name, len(l.below) > 0; found; {
+		if _, rest, found = strings.Cut(rest, "."); found && !all(l.below[rest]) {
+			return
+		}
+	}
+	all(l.any)
 }
 
 // hasLiteral tells whether the list names an address with a port, as such: an entry for every host does not count.

@@ -324,3 +324,49 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
+
+func TestNET7_PossibleOnSomePort(t *testing.T) {
+	rules := NetworkRules{
+		AllowedDomains: []string{"name.test", "port.test:443", "*.wild.test:80", "both.test:22", "more.test:22", "more.test:23", "shut.test", "10.1.1.1:80"},
+		DeniedDomains:  []string{"*:22", "shut.test", "*.shut.wild.test", "a.wild.test:80", "b.wild.test:81", "off.test"},
+	}
+	for host, want := range map[string]struct{ allowed, undenied bool }{
+		"name.test":        {true, true},
+		"port.test":        {true, true},
+		"x.wild.test":      {true, true},
+		"wild.test":        {false, true},
+		"a.wild.test":      {false, true}, // the only port that is allowed is denied
+		"b.wild.test":      {true, true},
+		"both.test":        {false, true},
+		"more.test":        {true, true},
+		"shut.test":        {false, false},
+		"x.shut.wild.test": {false, false},
+		"off.test":         {false, false},
+		"unheard.test":     {false, true},
+		"10.1.1.1":         {true, true},
+	} {
+		h, err := config.CanonicalHost(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := mustNetwork(t, rules)
+		if allowed, undenied := n.Possible(h); allowed != want.allowed || undenied != want.undenied {
+			t.Errorf("%s: allowed %v, undenied %v", host, allowed, undenied)
+		}
+		for _, port := range []uint16{1, 22, 23, 80, 81, 443} { // what is decided for a port was possible
+			v := n.Decide(host, port)
+			if v.Allowed && !want.allowed || !v.Denied && !want.undenied {
+				t.Errorf("%s:%d: %+v", host, port, v)
+			}
+		}
+		for _, none := range []*Network{nil, {}} {
+			if allowed, undenied := none.Possible(h); allowed || undenied {
+				t.Errorf("%s without rules: allowed %v, undenied %v", host, allowed, undenied)
+			}
+		}
+		all := mustNetwork(t, NetworkRules{AllowedDomains: rules.AllowedDomains, DeniedDomains: []string{"*"}})
+		if allowed, undenied := all.Possible(h); allowed || undenied {
+			t.Errorf("%s with all denied: allowed %v, undenied %v", host, allowed, undenied)
+		}
+	}
+}
