@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what test/clients runs: the network programs that people really use, and the servers they talk to. Only what is
-# missing is installed, quietly; a second run does nothing. Needs root; without it, says what it skips.
+# Installs what the tests of the network run: the programs that people really use, and the servers and proxies they talk to. Only
+# what is missing is installed, quietly; a second run does nothing. Needs root; without it, says what it skips.
 set -eu
 
 # Command (or file) that shows a package is there, and the package.
@@ -25,6 +25,15 @@ rsync:rsync
 nc.openbsd:netcat-openbsd
 setpriv:util-linux
 apt-get:apt
+squid:squid
+tinyproxy:tinyproxy
+tmux:tmux
+dbus-daemon:dbus
+gpg-agent:gpg-agent
+gpg:gpg
+socat:socat
+dig:bind9-dnsutils
+musl-gcc:musl-tools
 "
 
 have() {

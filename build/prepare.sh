@@ -78,6 +78,8 @@ if [ -n "$missing" ]; then
     [ -z "$missing" ] || apt-get install -y -qq --no-install-recommends $missing
 fi
 
+"$(dirname "$0")/clients.sh"
+
 id -u "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash --comment 'tests of srt' "$user"
 
 # The tests as an ordinary user need user namespaces, which some systems keep from them. Nothing is changed here: that is
