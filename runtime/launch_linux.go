@@ -44,9 +44,10 @@ type launch struct {
 	hooked    *hookedNames      // nil unless hooks in the kernel stand in for the broker
 	held      *heldNames        // nil unless placeholders do
 	// uncaptured says why connections are not captured, nil if they are.
-	uncaptured error
-	sockets    []string // locations of Unix sockets of the host that the command may connect to
-	tmp        string   // TMPDIR
+	uncaptured  error
+	sockets     []string     // locations of Unix sockets of the host that the command may connect to
+	socketRules *socketRules // nil where nobody asks
+	tmp         string       // TMPDIR
 	attempt
 	env        []string
 	candidates []string
@@ -89,6 +90,7 @@ func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
 	if l.plan, err = l.planFiles(cwd, home, exe, tmp); err != nil {
 		return nil, err
 	}
+	l.ruleSockets()
 	l.composeEnv(base, exe, tmp)
 	l.candidates = candidates(c.Path, l.env)
 	l.chooseFilters()

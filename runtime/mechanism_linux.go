@@ -167,7 +167,7 @@ func (l *launch) handedOver() {
 
 // giveBack ends what holds names for this launch. It is called when its sandbox has ended, or never came to be.
 func (l *launch) giveBack() {
-	errs := []error{l.held.release(), l.hooked.release()}
+	errs := []error{l.held.release(), l.hooked.release(), l.socketRules.release()}
 	if l.neighbours {
 		// One of those who were there at the start may have been killed, and not have been all gone.
 		for _, state := range l.private() {

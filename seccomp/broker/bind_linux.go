@@ -93,7 +93,7 @@ func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome 
 		return failed(unix.ENOTDIR)
 	}
 	if inDir && r.Failed < 0 {
-		c.s.boundUnix(socket)
+		c.boundUnix(socket)
 		return outcome{}
 	}
 	return c.made(&r)

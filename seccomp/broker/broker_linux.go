@@ -123,6 +123,7 @@ func New(c Config) (*Server, error) {
 	s.threads.entries = map[int]*thread{}
 	s.pool.prepare(s)
 	s.network.prepare(s)
+	s.unix.queue.prepare(s)
 	return s, nil
 }
 
@@ -137,7 +138,7 @@ func (s *Server) Serve() error {
 	close(s.reports)
 	<-told
 	s.threads.close()
-	s.unix.close()
+	s.unix.own.close()
 	return err
 }
 

@@ -41,6 +41,7 @@ type UnixRules struct {
 	// All says that every socket can be.
 	All bool
 	// Allowed tells whether the socket at a location can be: where the kernel says the socket file is, absolute, as the
-	// sandbox sees it. Nil allows none.
-	Allowed func(location string) bool
+	// sandbox sees it. dev and ino are those of the file (stat(2)): where the command may rename, a location alone says
+	// nothing. It is asked by many goroutines at once. Nil allows none.
+	Allowed func(location string, dev, ino uint64) bool
 }

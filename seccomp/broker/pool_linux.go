@@ -77,6 +77,7 @@ func (p *pool) close() error {
 // dismiss lets no worker take another call. p.mu is held.
 func (p *pool) dismiss() {
 	p.closing = true
+	p.server.unix.queue.stop()
 	for _, w := range p.parked {
 		w.wake <- struct{}{}
 	}

@@ -24,13 +24,12 @@ import (
 // the caller's effective ids, which is what the peer is told (SO_PEERCRED): a peer in the sandbox sees the caller's user
 // and group, and 0 for the process, because a hand is in no pid namespace that the peer could see.
 //
-// Of the sockets that were bound in the sandbox a Server remembers maxBound, fewer where this process may have few
-// descriptors. Beyond that it forgets those without a name first and then the oldest, and a forgotten one counts as the
-// host's.
+// Of the sockets that were bound in the sandbox a Server remembers some thousands (ownSockets). One that has been forgotten
+// counts as the host's.
 
 // whyUnix and whyNames say why a socket of the host is refused.
 const (
-	whyUnix  = "network.allowUnixSockets names no such socket"
+	whyUnix  = "network.allowUnixSockets names no such socket; where the command may write, it names those that were there at its start"
 	whyNames = "network.allowUnixSockets names this socket, but its file has more than one name and the others may not be allowed"
 )
 
@@ -57,7 +56,7 @@ func (c *call) connectUnix(socket int, address []byte) outcome {
 	if out, denied := c.judgeUnix(object, &i); denied {
 		return out
 	}
-	return c.joinUnix(&unixPeer{socket: socket, object: object})
+	return c.joinUnix(&unixPeer{socket: socket, object: object, id: identityOf(&i)})
 }
 
 // findUnix opens, O_PATH, what a path leads to, links followed, if the caller may write to it, which is what connect(2)
@@ -144,8 +143,8 @@ func (c *call) walkUnix(o origin, path string) (object int, errno syscall.Errno)
 
 // judgeUnix judges the connecting to a socket file: by whether it is one of the sandbox, else by where it lies.
 func (c *call) judgeUnix(object int, i *info) (out outcome, denied bool) {
-	rules := &c.s.config.Unix
-	if rules.All || c.s.unix.has(identityOf(i)) {
+	rules, id := &c.s.config.Unix, identityOf(i)
+	if rules.All || c.s.unix.own.has(id, object) {
 		return out, false
 	}
 	location, err := c.where(object)
@@ -154,7 +153,7 @@ func (c *call) judgeUnix(object int, i *info) (out outcome, denied bool) {
 		return c.refuse(unix.EACCES, c.text, whyUnix), true
 	case !strings.HasPrefix(location, "/"):
 		return failed(unix.ECONNREFUSED), true // a socket itself, by a name in /proc: no file that one could be bound to
-	case rules.Allowed == nil || !rules.Allowed(location):
+	case rules.Allowed == nil || !rules.Allowed(location, id.dev, id.ino):
 		return c.refuse(unix.EACCES, location, whyUnix), true
 	case i.Nlink > 1:
 		return c.refuse(unix.EACCES, location, whyNames), true

@@ -14,14 +14,17 @@ import (
 )
 
 func init() {
-	probes["unix-many"] = func(string) any { return manyProbe() }
+	probes["unix-many"] = func(string) any { return manyProbe(false) }
+	probes["unix-many-used"] = func(string) any { return manyProbe(true) }
+	probes["unix-many-child"] = func(string) any { return manyChild() }
 	probes["unix-handed"] = func(string) any { return handedSocketProbe() }
 	probes["unix-nested"] = func(string) any { return nestedSocketsProbe() }
 	probes["unix-nested-child"] = func(string) any { return nestedSocketsChild() }
 }
 
-// manyProbe binds thousands of sockets, most of which lose their names, and tells who of the rest can be reached.
-func manyProbe() map[string]int {
+// manyProbe binds thousands of sockets, most of which lose their names, and then a child binds as many. It tells who can be
+// reached: what the child has bound makes no other process's be forgotten. used says that the first one is used meanwhile.
+func manyProbe(used bool) map[string]int {
 	result := map[string]int{}
 	check := func(err error) {
 		if err != nil {
@@ -35,22 +38,43 @@ func manyProbe() map[string]int {
 		return fd
 	}
 	kept := bind("kept")
-	check(unix.Listen(kept, 4000))
-	for range 3 * maxBound {
+	check(unix.Listen(kept, 4096))
+	for range 3 * manyLimit {
 		fd := bind("gone")
 		check(unix.Close(fd))
 		check(os.Remove("gone"))
+		if used {
+			reachOnce("kept")
+		}
 	}
 	result["first "+reachOnce("kept")]++
-	for i := range maxBound + 10 {
-		check(unix.Close(bind(fmt.Sprint("still", i))))
-	}
+	self, err := os.Executable()
+	check(err)
+	p, err := os.StartProcess(self, []string{self}, &os.ProcAttr{Env: []string{envProbe + "=unix-many-child"}, Files: []*os.File{nil, nil, os.Stderr}})
+	check(err)
+	_, err = p.Wait()
+	check(err)
 	result["at last "+reachOnce("kept")]++
-	result["the newest "+reachOnce(fmt.Sprint("still", maxBound+9))]++
-	result["the oldest of them "+reachOnce("still0")]++
+	result["the newest "+reachOnce(fmt.Sprint("still", manyLimit+9))]++
+	result["the used "+reachOnce("still1")]++
+	result["the oldest "+reachOnce("still0")]++
 	os.Stdout.WriteString("\n")
 	check(json.NewDecoder(os.Stdin).Decode(new(int)))
 	return result
+}
+
+// manyLimit is how many sockets are remembered in the tests of that.
+const manyLimit = 128
+
+// manyChild binds more sockets than are remembered, and uses one of the first.
+func manyChild() any {
+	for i := range manyLimit + 10 {
+		fd := inetSocket(unix.AF_UNIX, unix.SOCK_STREAM)
+		fatal(unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprint("still", i)}))
+		fatal(unix.Close(fd))
+		reachOnce("still1")
+	}
+	return nil
 }
 
 // reachOnce gives how a connect ends.
@@ -65,25 +89,39 @@ func reachOnce(path string) string {
 	return r.lines[0]
 }
 
-// TestUnix_ManySocketsAreForgotten binds more sockets than a Server remembers: those without a name make room first.
+// TestUnix_ManySocketsAreForgotten binds more sockets than a Server remembers: those without a name make room first, then
+// those of the process that has bound most, and of these the one that was not used for longest.
 func TestUnix_ManySocketsAreForgotten_NET80(t *testing.T) {
+	t.Run("by handle", func(t *testing.T) { manySockets(t, true) })
+	t.Run("by descriptor", func(t *testing.T) { manySockets(t, false) })
+}
+
+func manySockets(t *testing.T, handles bool) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	b := startSandbox(t, setup{judge: &testJudge{}, filter: connects, probe: "unix-many", folder: memoryFolder(t), stdin: r})
+	// Whether a file has lost its name only a descriptor tells.
+	probe := map[bool]string{false: "unix-many", true: "unix-many-used"}[handles]
+	b := startSandbox(t, setup{judge: &testJudge{}, filter: connects, probe: probe, folder: memoryFolder(t), stdin: r, server: func(s *Server) {
+		o := &s.unix.own
+		o.named.prepare(func() int { return manyLimit })
+		o.held.prepare(func() int { return manyLimit })
+		o.withoutHandles = !handles
+	}})
 	if _, err := b.out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	u := &b.server.unix
-	u.mu.Lock()
-	if n := len(u.bound); n != u.limit || n > maxBound {
-		t.Errorf("%d are remembered, want %d", n, u.limit)
+	o := &b.server.unix.own
+	o.mu.Lock()
+	held, named := len(o.held.byID), len(o.named.byID)
+	o.mu.Unlock()
+	if n := held + named; n != manyLimit || held > 0 && named > 0 {
+		t.Errorf("%d are remembered by descriptor and %d by handle, want %d", held, named, manyLimit)
 	}
-	u.mu.Unlock()
-	if n := len(openFiles()); n > maxBound+100 {
-		t.Errorf("%d descriptors are open", n)
+	if n := len(openFiles()); n > held+100 || handles && held > 0 {
+		t.Errorf("%d descriptors are open, for %d sockets", n, held)
 	}
 	if _, err := w.WriteString("1\n"); err != nil {
 		t.Fatal(err)
@@ -91,12 +129,12 @@ func TestUnix_ManySocketsAreForgotten_NET80(t *testing.T) {
 	w.Close()
 	var got map[string]int
 	b.finish(t, &got)
-	for _, want := range []string{"first connect: ok", "at last connect: EACCES", "the newest connect: ECONNREFUSED", "the oldest of them connect: EACCES"} {
+	for _, want := range []string{"first connect: ok", "at last connect: ok", "the newest connect: ECONNREFUSED", "the used connect: ECONNREFUSED", "the oldest connect: EACCES"} {
 		if got[want] != 1 {
 			t.Errorf("%v, want %q", got, want)
 		}
 	}
-	if len(got) != 4 {
+	if len(got) != 5 {
 		t.Error(got)
 	}
 }
@@ -107,8 +145,11 @@ func TestUnix_TheLimitFollowsTheDescriptors_NET80(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
 		t.Fatal(err)
 	}
-	if got := boundLimit(); got < 1 || got > maxBound || uint64(got) > r.Cur/boundShare {
+	if got := shareOfFiles(maxHeld, heldShare); got < 1 || got > maxHeld || uint64(got) > r.Cur/heldShare {
 		t.Errorf("%d of %d", got, r.Cur)
+	}
+	if got := shareOfFiles(maxHeld, 1<<40); got != 1 {
+		t.Errorf("%d of hardly any, want 1", got)
 	}
 }
 
@@ -252,7 +293,7 @@ func TestUnix_MountsOfACommandChangeNothing_NET80(t *testing.T) {
 	b := startSandbox(t, setup{judge: &testJudge{}, filter: connects, probe: "unix-nested", folder: folder, more: 1 << unix.CAP_SETFCAP,
 		mutate: func(c *Config) {
 			c.Roots = true
-			c.Unix.Allowed = func(at string) bool { return at == folder+"/allowed" }
+			c.Unix.Allowed = func(at string, _, _ uint64) bool { return at == folder+"/allowed" }
 		}})
 	denials := b.finishWith(t, &got)
 	want := map[string]string{"in a directory of its": "connect: EACCES", "child: before": "reached allowed", "child: mount": "<nil>", "child: chdir": "<nil>",

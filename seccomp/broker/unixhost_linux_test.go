@@ -167,7 +167,7 @@ func TestUnix_HostSocketsByLocation_NET80(t *testing.T) {
 	}{
 		{"zero value", func(string) UnixRules { return UnixRules{} }, []map[string]string{refused}},
 		{"some", func(folder string) UnixRules {
-			return UnixRules{Allowed: func(at string) bool {
+			return UnixRules{Allowed: func(at string, _, _ uint64) bool {
 				return at == folder+"/allowed" || at == folder+"/unserved" || strings.HasPrefix(at, folder+"/open/")
 			}}
 		}, []map[string]string{refused, some}},

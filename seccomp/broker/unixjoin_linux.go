@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,10 +14,21 @@ import (
 
 // unixPeer is what is to be connected to what.
 type unixPeer struct {
-	socket  int    // a copy of the caller's
-	object  int    // O_PATH descriptor of the peer's file; -1 for an address without one
-	address []byte // with object -1
-	kind    int    // SOCK_STREAM, SOCK_SEQPACKET or SOCK_DGRAM
+	socket  int          // a copy of the caller's
+	object  int          // O_PATH descriptor of the peer's file; -1 for an address without one
+	address []byte       // with object -1
+	id      unixIdentity // of the object
+	kind    int          // SOCK_STREAM, SOCK_SEQPACKET or SOCK_DGRAM
+
+	namespace uint64 // SO_NETNS_COOKIE of the socket, which its abstract names are in; 0 on a kernel that does not tell
+}
+
+// key is the same for those who are to be connected to the same peer.
+func (u *unixPeer) key() string {
+	if u.object >= 0 {
+		return fmt.Sprintf("file %d %d", u.id.dev, u.id.ino)
+	}
+	return fmt.Sprintf("name %d %q", u.namespace, u.address)
 }
 
 // expected are the errors that a program for the connect lets pass: whatever else can be said of it is known before. A
@@ -28,20 +40,21 @@ func (u *unixPeer) expected() [3]syscall.Errno {
 	return [...]syscall.Errno{unix.EAGAIN, unix.ECONNREFUSED, unix.EPROTOTYPE}
 }
 
-// tryUnix has the hand connect the socket, without waiting for longer than the socket's SO_SNDTIMEO says.
-func (c *call) tryUnix(u *unixPeer) syscall.Errno {
+// tryUnix has the hand connect the socket, without waiting for longer than the socket's SO_SNDTIMEO says. stuck says that
+// it took far longer and was broken off (EAGAIN), and the hand with it.
+func (c *call) tryUnix(u *unixPeer) (errno syscall.Errno, stuck bool) {
 	another, errno := c.underOtherIDs()
 	if errno != 0 {
-		return errno
+		return errno, false
 	}
 	if another {
 		if errno := u.state(); errno != 0 {
-			return errno
+			return errno, false
 		}
 	}
 	p, errno := c.unixProgram(another)
 	if errno != 0 {
-		return errno
+		return errno, false
 	}
 	socket := p.hand.PassFD(u.socket)
 	address := u.address
@@ -60,23 +73,71 @@ func (c *call) tryUnix(u *unixPeer) syscall.Errno {
 	if u.object >= 0 {
 		p.Call("leave", "the directory of descriptors", unix.SYS_CHDIR, p.Str("/"))
 	}
-	r, errno := p.do()
+	do := p.doBriefly
+	if u.kind == unix.SOCK_DGRAM {
+		do = p.doAtOnce
+	}
+	r, stuck, errno := do()
 	switch {
+	case stuck:
+		return u.brokenOff()
 	case errno != 0:
-		return errno
-	case r.Failed >= 0 && u.object >= 0:
-		c.leaveDirectory()
+		return errno, false
 	}
 	_, done := r.Value(connected)
-	switch {
-	case done:
-		return 0 // whatever failed after that
-	case r.Failed < 0:
-		return r.Tolerated(connected)
-	case r.Failed != step:
-		return c.broken(fmt.Errorf("connect a socket in the sandbox: %w", r.Err()))
+	if done {
+		errno = 0 // whatever failed after that
+	} else if errno = r.Errno; r.Failed < 0 {
+		errno = r.Tolerated(connected)
+	} else if r.Failed != step {
+		errno = c.broken(fmt.Errorf("connect a socket in the sandbox: %w", r.Err()))
 	}
-	return r.Errno
+	if r.Failed >= 0 && u.object >= 0 {
+		c.leaveDirectory()
+	}
+	return errno, false
+}
+
+// stuckAfter is when a try has taken too long: one that waits for no more than a tick is done by then, unless the machine is
+// very busy.
+const stuckAfter = 50 * time.Millisecond
+
+// doBriefly is do for a program that is soon done: one that is not, which is stuck then, is ended, with its hand.
+func (p *program) doBriefly() (r ns.HandResult, stuck bool, errno syscall.Errno) {
+	if !p.c.waits() {
+		return r, false, unix.EINTR // nobody is there to see it
+	}
+	p.c.s.pool.handOn(p.c.w, false)
+	killed := make(chan struct{})
+	timer := time.AfterFunc(stuckAfter, func() {
+		defer close(killed)
+		_ = p.hand.Kill() // one that has ended needs no killing
+	})
+	r, err := p.hand.Do()
+	if !timer.Stop() {
+		<-killed
+		p.c.w.dropHand()
+		return r, true, 0
+	}
+	if err != nil {
+		p.c.w.dropHand()
+		return r, false, p.c.broken(err)
+	}
+	return r, false, 0
+}
+
+// doAtOnce is do for a program that never waits.
+func (p *program) doAtOnce() (r ns.HandResult, stuck bool, errno syscall.Errno) {
+	r, errno = p.do()
+	return r, false, errno
+}
+
+// brokenOff tells what a try came to that was broken off: it may have succeeded just then.
+func (u *unixPeer) brokenOff() (errno syscall.Errno, stuck bool) {
+	if _, err := unix.Getpeername(u.socket); err == nil {
+		return 0, false
+	}
+	return unix.EAGAIN, true
 }
 
 // state says in advance what the kernel would say of a socket that cannot be connected any more: a hand that acts with

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
 
@@ -11,58 +10,8 @@ import (
 
 // A peer takes as many connections as its backlog says (listen(2)); who comes then waits. A worker and its hand do not: the
 // hand tries with the shortest time limit there is (SO_SNDTIMEO, socket(7)), and when that is over, the call is looked
-// after by a goroutine of its own that tries again from time to time. All of these share one hand.
-
-// shortest is a time limit of one tick of the kernel's clock.
-var shortest = unix.Timeval{Usec: 1}
-
-// unixTimeouts are the time limits of callers' sockets that have been shortened.
-type unixTimeouts struct {
-	mu    sync.Mutex
-	saved map[uint64]*unixTimeout
-}
-
-// unixTimeout is one of them, by the socket's cookie.
-type unixTimeout struct {
-	users int
-	value unix.Timeval // the caller's
-}
-
-// shorten sets a socket's time limit to the shortest. It gives the caller's, 0 for none, and what puts that back; of several
-// calls on one socket the last one does. The caller may see the short limit meanwhile, or lose one that it sets.
-func (t *unixTimeouts) shorten(socket int) (limit time.Duration, restore func(), err error) {
-	cookie, err := unix.GetsockoptUint64(socket, unix.SOL_SOCKET, unix.SO_COOKIE)
-	if err != nil {
-		return 0, nil, fmt.Errorf("ask for a socket's cookie: %w", err)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	held := t.saved[cookie]
-	if held == nil {
-		value, err := unix.GetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
-		if err != nil {
-			return 0, nil, fmt.Errorf("ask for a socket's time limit (SO_SNDTIMEO): %w", err)
-		}
-		if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &shortest); err != nil {
-			return 0, nil, fmt.Errorf("shorten a socket's time limit (SO_SNDTIMEO): %w", err)
-		}
-		if t.saved == nil {
-			t.saved = map[uint64]*unixTimeout{}
-		}
-		held = &unixTimeout{value: *value}
-		t.saved[cookie] = held
-	}
-	held.users++
-	return time.Duration(held.value.Nano()), func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if held.users--; held.users == 0 {
-			delete(t.saved, cookie)
-			// The very value was there before, and the socket is.
-			_ = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &held.value)
-		}
-	}, nil
-}
+// after by unixQueue. Another thread of the caller can take the time limit away in the middle of a try, and the hand then
+// waits for as long as it pleases the peer: so a hand that takes too long is ended, and few workers try at the same time.
 
 // joinUnix connects, and waits where the caller would.
 func (c *call) joinUnix(u *unixPeer) outcome {
@@ -71,117 +20,124 @@ func (c *call) joinUnix(u *unixPeer) outcome {
 		return failed(c.broken(fmt.Errorf("ask for a socket's type: %w", err)))
 	}
 	if u.kind = kind; kind == unix.SOCK_DGRAM {
-		return failed(c.tryUnix(u)) // which may be sending meanwhile, and waits for nobody
+		errno, _ := c.tryUnix(u) // which may be sending meanwhile, and waits for nobody
+		return failed(errno)
 	}
 	flags, err := unix.FcntlInt(uintptr(u.socket), unix.F_GETFL, 0)
 	if err != nil {
 		return failed(c.broken(fmt.Errorf("ask for a socket's flags: %w", err)))
+	}
+	if u.namespace, err = unix.GetsockoptUint64(u.socket, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err != nil {
+		u.namespace = 0 // an older kernel
 	}
 	start := time.Now()
 	limit, restore, err := c.s.unix.timeouts.shorten(u.socket)
 	if err != nil {
 		return failed(c.broken(err))
 	}
-	errno := c.tryUnix(u)
-	if errno == unix.EAGAIN && flags&unix.O_NONBLOCK == 0 {
-		if errno := c.readStatus(); errno == 0 { // which opens what awaitSignal reads
-			w := c.apart()
-			c.s.pool.wait.Add(1) // this worker is among those who are waited for
-			go w.waitUnix(u, start, limit, restore)
-			return outcome{sent: true}
-		}
-	}
-	restore()
-	return failed(errno)
-}
-
-// unixWaiters is the worker that all share who wait to be connected. It takes no calls.
-type unixWaiters struct {
-	mu     sync.Mutex // held by who uses it
-	worker worker
-	count  int
-}
-
-// apart gives the call a life of its own, beside the worker that took it.
-func (c *call) apart() *call {
-	w := &c.s.unix.waiters
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.worker.server = c.s
-	w.count++
-	d := *c
-	d.w = &w.worker
-	c.files, c.thread = nil, nil
-	return &d
-}
-
-// waitUnix tries again until the peer has room, and answers the call.
-func (c *call) waitUnix(u *unixPeer, start time.Time, limit time.Duration, restore func()) {
-	defer c.s.pool.wait.Done()
-	defer c.end()
-	defer c.leaveWaiters()
-	done, signal := make(chan struct{}), make(chan syscall.Errno, 1)
-	go func() {
-		defer close(signal)
-		signal <- c.awaitSignal(done)
-	}()
-	errno := unix.EIO
-	defer func() {
-		if cause := recover(); cause != nil {
-			errno = c.broken(fmt.Errorf("srt made a mistake: %v", cause))
-		}
-		close(done)
-		for range signal { // it uses what the call holds
-		}
+	w := &unixWaiter{peer: u, key: u.key(), start: start, limit: limit, restore: restore, once: flags&unix.O_NONBLOCK != 0}
+	if out, done := c.tryFirst(w); done {
 		restore()
-		if !c.s.pool.ends() {
-			c.respond(failed(errno))
-		}
-	}()
-	errno = c.retryUnix(u, start, limit, signal)
-}
-
-// retryUnix tries again and again, until signal says otherwise.
-func (c *call) retryUnix(u *unixPeer, start time.Time, limit time.Duration, signal <-chan syscall.Errno) syscall.Errno {
-	pause := lookFirst
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	for {
-		select {
-		case errno := <-signal:
-			if limit > 0 && errno == errnoRestart {
-				return unix.EINTR // a call with a time limit is not made again (signal(7))
-			}
-			return errno
-		case <-timer.C:
-		}
-		if c.s.pool.ends() {
-			return unix.EINTR
-		}
-		if errno := c.tryApart(u); errno != unix.EAGAIN || limit > 0 && time.Since(start) >= limit {
-			return errno
-		}
-		pause = min(2*pause, lookLast)
-		timer.Reset(pause)
+		return out
 	}
+	return c.queueUnix(w)
 }
 
-// tryApart is tryUnix with the hand of those who wait.
-func (c *call) tryApart(u *unixPeer) syscall.Errno {
-	w := &c.s.unix.waiters
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return c.tryUnix(u)
-}
-
-// leaveWaiters ends the shared hand when nobody else waits.
-func (c *call) leaveWaiters() {
-	w := &c.s.unix.waiters
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.count--; w.count == 0 {
-		w.worker.dropHand()
+// tryFirst tries for the first time, in the worker. done is false where the call is to be tried by the queue: because the
+// peer has no room, because others wait for it already, or because too many workers try.
+func (c *call) tryFirst(w *unixWaiter) (out outcome, done bool) {
+	s := &c.s.unix
+	if !w.once && s.queue.waitedFor(w.key) {
+		return out, false
 	}
+	defer s.trying.Add(-1)
+	if s.trying.Add(1) > int32(max(1, c.s.config.Workers/workersShare)) {
+		return out, false
+	}
+	errno, stuck := c.tryUnix(w.peer)
+	switch {
+	case errno != unix.EAGAIN:
+		return failed(errno), true
+	case stuck:
+		return failed(errno), c.meddled(w)
+	}
+	return failed(errno), w.once
+}
+
+// workersShare is which part of the workers may try at the same time.
+const workersShare = 4
+
+// meddled tells whether a try took too long because the caller has changed the socket's time limit in the middle of it.
+// Nothing but that keeps a hand waiting; such a call ends as one that is not to wait (EAGAIN). Otherwise the machine was
+// slow, and the limit is in force still.
+func (c *call) meddled(w *unixWaiter) bool {
+	own, errno := c.s.unix.timeouts.again(w.peer.socket)
+	return own || errno != 0
+}
+
+// queueUnix gives the call a life of its own, beside the worker that took it.
+func (c *call) queueUnix(w *unixWaiter) outcome {
+	if errno := c.readStatus(); errno != 0 { // which opens what unixWaiter.look reads
+		w.restore()
+		return failed(errno)
+	}
+	own := *c
+	own.w = nil
+	w.c = &own
+	if !c.s.unix.queue.add(w) {
+		w.restore()
+		return failed(unix.EAGAIN) // too many wait
+	}
+	c.files, c.thread = nil, nil
+	return outcome{sent: true}
+}
+
+// look looks whether the caller has a signal to handle, is gone, or has waited for as long as it wanted to, and gives the
+// error that its call ends with; 0 when it is to go on waiting. others is how many wait: they are looked at the less often
+// the more they are.
+func (w *unixWaiter) look(now time.Time, others int) syscall.Errno {
+	w.pause = min(2*w.pause, max(lookLast, time.Duration(others)*lookShare))
+	w.next = now.Add(w.pause)
+	if w.limit > 0 {
+		end := w.start.Add(w.limit)
+		if !now.Before(end) {
+			return unix.EAGAIN
+		}
+		if end.Before(w.next) {
+			w.next = end
+		}
+	}
+	s, err := w.c.thread.parsedStatus()
+	if err != nil || !w.c.waits() {
+		return unix.EINTR // gone: nobody sees it
+	}
+	yes, sure := s.interrupted()
+	switch {
+	case !yes:
+		w.seen = 0
+		return 0
+	case !sure:
+		// A signal of the whole process, which another thread may be about to take.
+		if w.seen++; w.seen < 2 {
+			return 0
+		}
+		return unix.EINTR
+	case w.limit > 0:
+		return unix.EINTR // a call with a time limit is not made again (signal(7))
+	}
+	return errnoRestart
+}
+
+// lookShare is how often callers are looked at in all, when there are many.
+const lookShare = 500 * time.Microsecond
+
+// finish ends the call with an error, 0 for success.
+func (w *unixWaiter) finish(errno syscall.Errno) {
+	w.restore()
+	if !w.c.s.pool.ends() {
+		w.c.respond(failed(errno))
+	}
+	w.c.end()
 }
 
 // ends tells whether the Server is being closed: no call is to be answered any more.
