@@ -35,7 +35,15 @@ type Capture struct {
 // NewCapture returns a judge and dialler of captured connections. n holds the names that the sandbox's addresses stand
 // for; nil: none of them does. key is the attribution key of the command, as for ServeFor.
 func (s *Server) NewCapture(n *Names, key string) *Capture {
-	return &Capture{server: s.as(key), names: n, datagrams: map[netip.AddrPort]struct{}{}}
+	return &Capture{server: s.view(key, nil), names: n, datagrams: map[netip.AddrPort]struct{}{}}
+}
+
+// Close ends what was captured, once the command has ended: dials are given up and tunnels closed. What the programs sent
+// before their end is still delivered, as the kernel does for connections of its own, while it moves and for a few seconds
+// at most. It does not wait for that, and returns nil; [Server.Close] waits.
+func (c *Capture) Close() error {
+	c.server.leave()
+	return nil
 }
 
 // CaptureError is the refusal of a captured connection. The program sees its errno, EACCES, which errors.As finds.

@@ -117,13 +117,13 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{onViolation: o.OnViolation, shared: &shared{
+	s := &Server{onViolation: o.OnViolation, scope: &scope{}, shared: &shared{
 		policy: o.Policy, commands: o.Commands, askUser: o.Ask, token: o.Token, open: o.Open,
 		resolver: o.Resolver, connectTCP: connectTCP,
 		parent: router{mitm: o.MITM, parent: o.Parent}, requireHostMatch: o.RequireHostMatch,
 		refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
 		log: o.Logger, limits: o.Limits.orDefaults(),
-		conns: map[net.Conn]struct{}{}, listeners: map[net.Listener]struct{}{},
+		conns: map[net.Conn]tracked{}, listeners: map[net.Listener]struct{}{}, views: map[*Server]struct{}{},
 	}}
 	if o.Open {
 		s.commands = nil
@@ -142,7 +142,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.slots = make(chan struct{}, s.limits.Connections)
 	s.idle.init()
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.scope.end = context.WithCancel(context.Background())
+	s.cancel = s.scope.end
 	return s, nil
 }
 

@@ -73,9 +73,9 @@ func (s *Server) retrack(conn, wrapped net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, conn)
-	s.conns[wrapped] = struct{}{}
-	if s.closed {
-		_ = conn.Close() // Close has come by in the meantime; the next use fails
+	s.conns[wrapped] = tracked{scope: s.scope}
+	if s.closed || s.scope.ended {
+		_ = conn.Close() // the end has come by in the meantime; the next use fails
 	}
 }
 

@@ -5,13 +5,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/srt-sandbox/srt/proxy/internal/local"
-	"github.com/srt-sandbox/srt/proxy/internal/relay"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
@@ -23,9 +24,11 @@ var ErrServerClosed = errors.New("the proxy server is closed")
 // Make one with [New]. All methods may be called from any goroutine.
 //
 // A Server is what the clients of one listener see. The one that New returns has no identity; [Server.ServeFor] and
-// [Server.NewCapture] make others, which share all but that.
+// [Server.NewCapture] make others, which share all but that, and whose connections end with them.
 type Server struct {
 	*shared
+	ctx   context.Context // ends with the view, and with Close
+	scope *scope          // of its connections
 	// identity is the attribution key of every client, whatever its user name says; empty: the user name tells (NET-21).
 	identity    string
 	names       *Names // that synthetic addresses stand for; nil: none
@@ -53,14 +56,14 @@ type shared struct {
 	slots chan struct{} // one for each client
 	idle  idlePool
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-
+	cancel    context.CancelFunc // ends the context of every view
 	mu        sync.Mutex
 	closed    bool
 	listeners map[net.Listener]struct{}
-	conns     map[net.Conn]struct{} // of clients and upstream servers, to be closed by Close
-	wg        sync.WaitGroup        // every goroutine
+	views     map[*Server]struct{} // that have not ended
+	conns     map[net.Conn]tracked // of clients and upstream servers, to be closed by Close
+	wg        sync.WaitGroup       // every goroutine
+	leaving   sync.WaitGroup       // those that see tunnels out
 }
 
 // Serve accepts clients of l, HTTP or SOCKS5 by their first byte (NET-22), until Close is called (nil) or l fails. It
@@ -70,7 +73,9 @@ func (s *Server) Serve(l net.Listener) error { return s.serve(l, s.handleClient)
 
 // ServeFor is Serve for a listener that only the processes of one command can reach. key is its attribution key (its
 // commandId, else its text): every client of l is attributed to it and judged by the list that is registered under it,
-// whatever user name the client presents, as a user name is a label that anyone may write (NET-21). An empty key is Serve.
+// whatever user name the client presents, as a user name is a label that anyone may write (NET-21). An empty key only does
+// not do that. When l is closed or fails the command has ended: so do the connections of its clients, as with
+// [Capture.Close].
 //
 // The token is still asked for, but of a CONNECT to port 873 without any Proxy-Authorization: rsync cannot present
 // credentials to its RSYNC_PROXY.
@@ -78,37 +83,17 @@ func (s *Server) Serve(l net.Listener) error { return s.serve(l, s.handleClient)
 // n, unless it is nil, holds the names that the command's resolver has given addresses to: a client that looks a name up by itself,
 // and asks for the address, asks for the name.
 func (s *Server) ServeFor(l net.Listener, key string, n *Names) error {
-	view := s.as(key).knowing(n)
+	view := s.view(key, n)
+	defer view.leave()
 	return view.serve(l, view.handleClient)
 }
 
-// knowing returns the server as those see it who were told addresses that stand for names.
-func (s *Server) knowing(n *Names) *Server {
-	if n == nil {
-		return s
-	}
-	return &Server{shared: s.shared, identity: s.identity, names: n, onViolation: s.onViolation}
-}
-
-// as returns the server as the clients of one command see it.
-func (s *Server) as(key string) *Server {
-	if key == "" {
-		return s
-	}
-	view := &Server{shared: s.shared, identity: key}
-	if onViolation := s.onViolation; onViolation != nil {
-		view.onViolation = func(e violation.Event) {
-			e.CommandID = key
-			onViolation(e)
-		}
-	}
-	return view
-}
-
 // Forward relays every client of l to the proxy that listens on a port of the host's loopback, unfiltered: no policy, no
-// token, no violations (NET-64, for httpProxyPort and socksProxyPort). It takes ownership of l and returns like Serve.
+// token, no violations (NET-64, for httpProxyPort and socksProxyPort). It takes ownership of l and returns like ServeFor.
 func (s *Server) Forward(l net.Listener, hostPort int) error {
-	return s.serve(l, func(c net.Conn) { s.forward(c, hostPort) })
+	view := s.view(s.identity, nil)
+	defer view.leave()
+	return view.serve(l, func(c net.Conn) { view.forward(c, hostPort) })
 }
 
 // serve accepts connections and runs handle for each in a goroutine of its own. handle owns the connection.
@@ -122,7 +107,7 @@ func (s *Server) serve(l net.Listener, handle func(net.Conn)) error {
 	for delay := time.Duration(0); ; {
 		c, err := l.Accept()
 		if err != nil {
-			if s.ctx.Err() != nil {
+			if s.isClosed() {
 				return nil
 			}
 			if !temporary(err) {
@@ -154,26 +139,40 @@ func (s *Server) serve(l net.Listener, handle func(net.Conn)) error {
 	}
 }
 
+func (s *Server) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // temporary reports whether accepting may work again later.
 func temporary(err error) bool {
 	var t interface{ Temporary() bool }
 	return errors.As(err, &t) && t.Temporary()
 }
 
-// Close closes the listeners and every connection and waits until the server's goroutines have ended. It returns nil;
-// further calls wait as well.
+// Close closes the listeners and every connection and waits until the server's goroutines have ended. Commands are taken
+// to have ended: what their programs sent is delivered first, as [Capture.Close] says. It returns nil; further calls wait
+// as well.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.cancel()
 	for l := range s.listeners {
 		_ = l.Close()
 	}
+	views := slices.Collect(maps.Keys(s.views))
+	s.mu.Unlock()
+	for _, v := range views {
+		v.leave() // where the command has ended the view may not have heard of it yet
+	}
+	s.leaving.Wait()
+	s.cancel()
+	s.mu.Lock()
 	for c := range s.conns {
 		_ = c.Close()
 	}
 	s.mu.Unlock()
-	s.idle.close()
+	s.idle.close(nil)
 	s.wg.Wait()
 	return nil
 }
@@ -195,63 +194,4 @@ func (s *Server) dropListener(l net.Listener) {
 	delete(s.listeners, l)
 	s.mu.Unlock()
 	s.wg.Done()
-}
-
-// track registers a connection for Close and counts a goroutine of the server, which the caller starts or already is. If
-// the server is closed it closes the connection instead and returns false.
-func (s *Server) track(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = c.Close()
-		return false
-	}
-	s.conns[c] = struct{}{}
-	s.wg.Add(1)
-	return true
-}
-
-// watch registers a connection for Close that has no goroutine of its own.
-func (s *Server) watch(c net.Conn) bool {
-	if !s.track(c) {
-		return false
-	}
-	s.wg.Done()
-	return true
-}
-
-// forget closes a tracked connection and releases it.
-func (s *Server) forget(c net.Conn) {
-	_ = c.Close()
-	s.mu.Lock()
-	delete(s.conns, c)
-	s.mu.Unlock()
-}
-
-// release forgets a client and lets the next one in.
-func (s *Server) release(c net.Conn) {
-	s.forget(c)
-	<-s.slots
-}
-
-// join relays between a client and an upstream connection, both tracked, and returns at once: the goroutine that read the
-// client's request ends and its buffers and stack go back, so that an idle tunnel costs little. It takes ownership.
-func (s *Server) join(client, upstream net.Conn, toClient, toUpstream []byte) {
-	s.joinThen(client, upstream, toClient, toUpstream, nil)
-}
-
-// joinThen is join with a function to be called, unless it is nil, when the tunnel has ended.
-func (s *Server) joinThen(client, upstream net.Conn, toClient, toUpstream []byte, done func()) {
-	s.wg.Add(1)
-	relay.Tunnel{
-		A: client, B: upstream, ToA: toClient, ToB: toUpstream,
-		Done: func() {
-			s.forget(upstream)
-			s.release(client)
-			if done != nil {
-				done()
-			}
-			s.wg.Done()
-		},
-	}.Start()
 }

@@ -18,9 +18,10 @@ const (
 	idlePerKey = 16
 )
 
-// upstreamKey says which requests a connection can carry. The attribution key is part of it, so that no connection passes
-// from one command to another.
+// upstreamKey says which requests a connection can carry. The attribution key and the view are part of it, so that no
+// connection passes from one command to another.
 type upstreamKey struct {
+	scope   *scope
 	command string
 	parent  *parentEndpoint // nil: direct
 	host    string          // canonical, empty with a parent
@@ -73,9 +74,9 @@ func (s *Server) park(u *upstream) {
 
 func (c *client) upstreamKey(e *exchange) upstreamKey {
 	if e.parent != nil {
-		return upstreamKey{command: c.key, parent: e.parent}
+		return upstreamKey{scope: c.scope, command: c.key, parent: e.parent}
 	}
-	return upstreamKey{command: c.key, host: e.host.Name, port: e.target.port}
+	return upstreamKey{scope: c.scope, command: c.key, host: e.host.Name, port: e.target.port}
 }
 
 // reuse returns an idle connection for a request, the client's last one if it can be, or nil.
@@ -202,16 +203,20 @@ func (p *idlePool) cut(key upstreamKey, i int) {
 	p.count--
 }
 
-// close stops the timers; the connections themselves are closed by the server, which tracks them.
-func (p *idlePool) close() {
+// close takes out the connections of a view, or with nil all and takes no more, and stops their timers. The connections
+// themselves are closed by the server, which tracks them.
+func (p *idlePool) close(of *scope) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
-	for _, list := range p.conns {
+	p.closed = p.closed || of == nil
+	for key, list := range p.conns {
+		if of != nil && key.scope != of {
+			continue
+		}
 		for _, u := range list {
 			u.expiry.Stop()
 		}
+		p.count -= len(list)
+		delete(p.conns, key)
 	}
-	clear(p.conns)
-	p.count = 0
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // bufferSize is the size of the buffers for bytes that splice(2) does not move.
@@ -14,7 +15,7 @@ const bufferSize = 32 << 10
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// Tunnel is two connections to be joined. Ownership of both passes to [Tunnel.Start].
+// Tunnel is two connections to be joined, A the client's. Ownership of both passes to [Tunnel.Start].
 type Tunnel struct {
 	A, B net.Conn
 	// ToA and ToB are bytes that reach A or B before anything else; Start keeps them until they are written.
@@ -26,59 +27,86 @@ type Tunnel struct {
 // Start moves bytes in both directions and returns at once. An end of input on one side is passed on as an end of input
 // (half-close, NET-25); both connections are closed when both directions have ended, or as soon as one side is found
 // dead. A tunnel without traffic holds two small goroutines and no buffer.
-func (t Tunnel) Start() {
-	p := &pair{a: t.A, b: t.B, done: t.Done}
-	p.directions.Store(2)
-	p.goroutines.Store(2)
-	go p.run(t.B, t.A, t.ToB)
-	go p.run(t.A, t.B, t.ToA)
+func (t Tunnel) Start() *Running {
+	r := &Running{a: t.A, b: t.B, done: t.Done}
+	r.directions.Store(2)
+	r.goroutines.Store(2)
+	go r.run(t.B, t.A, t.ToB)
+	go r.run(t.A, t.B, t.ToA)
+	return r
 }
 
-// pair is a running tunnel.
-type pair struct {
+// Running is a tunnel that was started. Its methods may be called from any goroutine, also when it has ended.
+type Running struct {
 	a, b       net.Conn
 	done       func()
 	directions atomic.Int32 // that may still carry bytes
 	goroutines atomic.Int32
+	left       atomic.Bool // see Leave
+	taken      atomic.Bool // b has all that a sent
 }
 
 // run is one direction.
-func (p *pair) run(dst, src net.Conn, first []byte) {
-	p.direction(dst, src, first)
-	if p.goroutines.Add(-1) == 0 {
-		p.close()
-		if p.done != nil {
-			p.done()
+func (r *Running) run(dst, src net.Conn, first []byte) {
+	r.direction(dst, src, first)
+	if r.goroutines.Add(-1) == 0 {
+		r.Close()
+		if r.done != nil {
+			r.done()
 		}
 	}
 }
 
-func (p *pair) close() {
-	_ = p.a.Close()
-	_ = p.b.Close()
+// Close closes both connections, whatever is on its way.
+func (r *Running) Close() {
+	_ = r.a.Close()
+	_ = r.b.Close()
 }
 
-func (p *pair) direction(dst, src net.Conn, first []byte) {
+// Leave says that the client's side is closed for good and that nobody reads there any more. What it sent before is
+// still delivered, as the kernel does for a program that has ended; then the tunnel ends.
+func (r *Running) Leave() {
+	r.left.Store(true)
+	if r.taken.Load() {
+		r.Close()
+		return
+	}
+	_ = r.b.SetReadDeadline(time.Unix(1, 0)) // ends the other direction
+}
+
+// Waiting estimates, after Leave, how many bytes are on their way to the far side, in bytes. A number that stays the same
+// means that nothing moves.
+func (r *Running) Waiting() int { return waiting(r.a, r.b) }
+
+func (r *Running) direction(dst, src net.Conn, first []byte) {
 	err := send(dst, src, first)
 	var broken *writeError
-	if err != nil && !errors.As(err, &broken) {
+	leaving := src == r.b && r.left.Load()
+	if err != nil && !leaving && !errors.As(err, &broken) {
 		if errors.Is(err, syscall.ECONNRESET) {
 			abort(dst)
 		}
-		p.close()
+		r.Close()
 		return
 	}
-	if p.directions.Add(-1) == 0 {
-		p.close() // which tells dst the end of input as well
+	if r.directions.Add(-1) == 0 {
+		r.Close() // which tells dst the end of input as well
 		return
 	}
 	if err == nil {
 		_ = CloseWrite(dst) // fails only if dst is dead, which the other direction finds out
 	}
+	if src == r.a {
+		r.taken.Store(true)
+		if r.left.Load() {
+			r.Close()
+			return
+		}
+	}
 	// If it is dst that is broken, what it sent before may still be on its way to src: that direction goes on. It may stay
 	// silent for hours, though. If src is gone for good, and has not only ended its sending, nobody is left to read it.
-	if waitGone(src) {
-		p.close()
+	if !leaving && waitGone(src) && (src == r.a || !r.left.Load()) {
+		r.Close()
 	}
 }
 

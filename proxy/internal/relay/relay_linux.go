@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -107,9 +108,16 @@ func waitReadable(raw syscall.RawConn) (n int, err error) {
 	return n, err
 }
 
-// waitGone waits until the peer of c can neither send nor receive any more, or until c is closed here, and reports true.
-// A TCP peer that was killed after a half-close is found by keep-alive probes, which package net switches on.
+// What finds a TCP peer that has closed its socket after it ended its sending, and sends nothing by itself any more: probes
+// that a kernel without the socket answers with a reset. It still has it for tcp_fin_timeout (60 s, tcp(7)) after the close.
+var gone = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 10 * time.Second, Count: 6}
+
+// waitGone waits until the peer of c, which has ended its sending, can not receive any more either, or until c is closed
+// here, and reports true. Only now are there probes: a tunnel that is open both ways costs none.
 func waitGone(c net.Conn) bool {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(gone)
+	}
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return false
@@ -124,6 +132,26 @@ func waitGone(c net.Conn) bool {
 		return err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 	})
 	return true
+}
+
+// waiting is what can still be read from one connection and what has been written to the other and has not arrived.
+func waiting(from, to net.Conn) int { return queued(from, unix.TIOCINQ) + queued(to, unix.TIOCOUTQ) }
+
+// queued asks for the length of a queue of a socket, 0 if there is none (tcp(7), unix(7)).
+func queued(c net.Conn, queue uint) (n int) {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), queue) })
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Quiet reports whether nothing is waiting to be read from an idle connection and its peer has not ended it. It does

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -8,6 +9,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ioCounters returns what read(2) and write(2) have moved in this process so far: rchar and wchar of proc_pid_io(5).
@@ -107,5 +111,73 @@ func TestQuiet(t *testing.T) {
 	b.Close()
 	if !settles(func() bool { return !Quiet(a) }) || !Ended(a) {
 		t.Error("after the peer closed")
+	}
+}
+
+// TestNET25_PeerThatHasClosedBothWays: a client that has closed its connection cannot be told from one that still reads until
+// it is probed. The one that reads has its tunnel for as long as it likes, however little happens.
+func TestNET25_PeerThatHasClosedBothWays(t *testing.T) {
+	usual := gone
+	gone = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2}
+	defer func() { gone = usual }()
+	reader, answering, stillOpen := joined(t, "tcp", "tcp", Tunnel{})
+	_ = CloseWrite(reader)
+	client, server, done := joined(t, "tcp", "tcp", Tunnel{})
+	raw, err := client.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The kernel need not remember the closed socket for long.
+	err = raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_LINGER2, 1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = CloseWrite(client)
+	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	client.Close()
+	<-done // though the server never answers
+	select {
+	case <-stillOpen:
+		t.Fatal("a client that only ended its sending has lost its tunnel")
+	default:
+	}
+	_, _ = io.WriteString(answering, "reply")
+	answering.Close()
+	if reply, err := io.ReadAll(reader); string(reply) != "reply" || err != nil {
+		t.Errorf("%q, %v", reply, err)
+	}
+	reader.Close()
+	<-stillOpen
+}
+
+// TestLeave: what the client sent is delivered, the end of the tunnel waits for it, and what the server has to say for
+// nothing.
+func TestLeave(t *testing.T) {
+	for name, first := range map[string]func(client, server net.Conn){
+		"open":          func(client, _ net.Conn) { client.Close() },
+		"half-closed":   func(client, _ net.Conn) { _ = CloseWrite(client) },
+		"server ended":  func(client, server net.Conn) { _ = CloseWrite(server); client.Close() },
+		"server silent": func(client, server net.Conn) { _, _ = io.WriteString(client, "all"); client.Close() },
+	} {
+		eachKind(t, func(t *testing.T, kindA, kindB string) {
+			client, a := connPair(t, kindA)
+			server, b := connPair(t, kindB)
+			_, _ = a.SetDeadline(time.Time{}), b.SetDeadline(time.Time{})
+			done := make(chan struct{})
+			r := Tunnel{A: a, B: b, Done: func() { close(done) }}.Start()
+			first(client, server)
+			r.Leave()
+			got, err := io.ReadAll(server)
+			if want := map[bool]string{true: "all"}[name == "server silent"]; string(got) != want || err != nil {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+			<-done
+			r.Leave()
+			if r.Waiting() != 0 {
+				t.Errorf("%s: %d bytes wait in a tunnel that has ended", name, r.Waiting())
+			}
+		})
 	}
 }

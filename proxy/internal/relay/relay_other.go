@@ -11,6 +11,9 @@ func pump(dst, src net.Conn) error { return pumpBuffered(dst, src) }
 // system, and the next write to it tells.
 func waitGone(net.Conn) bool { return false }
 
+// waiting cannot be asked on this system and is 0.
+func waiting(net.Conn, net.Conn) int { return 0 }
+
 // Quiet reports false: idle connections cannot be asked on this system, so that none is used again.
 func Quiet(net.Conn) bool { return false }
 

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 func running() bool {
 	buf := make([]byte, 4<<20)
-	return strings.Contains(string(buf[:runtime.Stack(buf, true)]), "relay.(*pair)")
+	return strings.Contains(string(buf[:runtime.Stack(buf, true)]), "relay.(*Running)")
 }
 
 func settles(holds func() bool) bool {

@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// never is a server that takes connections, and neither sends anything nor ends one.
+func never(t *testing.T) int {
+	return serveEach(t, func(*net.TCPConn) { <-t.Context().Done() }).Port
+}
+
+// allowPort are rules that allow a port of loopback.
+func allowPort(port int) policy.NetworkRules {
+	return policy.NetworkRules{AllowedDomains: []string{fmt.Sprintf("127.0.0.1:%d", port)}}
+}
+
+// TestCaptureCloseEndsItsTunnels: when a command has ended, what it had is released, whatever the server of a tunnel does,
+// and what others have goes on.
+func TestCaptureCloseEndsItsTunnels(t *testing.T) {
+	port := never(t)
+	c := capture(t, allowPort(port))
+	dst := addrPortOf(port)
+	other := c.harness.server.NewCapture(c.names, "another key")
+	survivor := (&capturing{c.harness, other, c.names}).open(dst)
+	open, half, closed := c.open(dst), c.open(dst), c.open(dst)
+	_ = half.CloseWrite()
+	closed.Close()
+	if !settles(func() bool { return c.held() == 8 }) {
+		t.Fatalf("%d connections", c.held())
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if !settles(func() bool { return c.held() == 2 && len(c.srv().slots) == 1 }) {
+		t.Errorf("%d connections and %d slots are held", c.held(), len(c.srv().slots))
+	}
+	for name, p := range map[string]*peer{"open": open, "half-closed": half} {
+		if n, err := p.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s: %d bytes", name, n)
+		}
+	}
+	w, err := c.Judge(testPID, dst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, err := w.Dial(t.Context()); err == nil {
+		t.Error("a dial after the end")
+		_ = u.Close()
+	}
+	_ = c.Close() // does nothing
+	_ = survivor.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, err := survivor.Read(make([]byte, 1)); !isTimeout(err) {
+		t.Errorf("the tunnel of another command: %v", err)
+	}
+	survivor.Close()
+	_ = other.Close()
+	c.settled()
+}
+
+// TestSentBeforeTheEndIsDelivered: a program may send, close and end, as it may without a proxy.
+func TestSentBeforeTheEndIsDelivered(t *testing.T) {
+	const size = 8 << 20 // more than the buffers of a connection hold
+	for name, end := range map[string]func(*capturing){
+		"command": func(c *capturing) { _ = c.Close() },
+		"session": func(c *capturing) { _ = c.Close(); _ = c.srv().Close() },
+		"server":  func(c *capturing) { _ = c.srv().Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, begin := make(chan int64, 1), make(chan struct{})
+			port := serveEach(t, func(conn *net.TCPConn) {
+				<-begin
+				n, _ := io.Copy(io.Discard, conn)
+				got <- n
+			}).Port
+			c := capture(t, allowPort(port))
+			p := c.open(addrPortOf(port))
+			// The program stands still while the server does, and has written all when it ends.
+			sent := 0
+			for chunk := make([]byte, 64<<10); sent < size; {
+				_ = p.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+				n, err := p.Write(chunk)
+				if sent += n; err != nil {
+					break
+				}
+			}
+			p.Close()
+			time.AfterFunc(5*time.Millisecond, func() { close(begin) })
+			end(c)
+			if n := <-got; n != int64(sent) {
+				t.Errorf("%d bytes of %d arrived", n, sent)
+			}
+			if !settles(func() bool { return c.held() == 0 }) {
+				t.Errorf("%d connections are held", c.held())
+			}
+		})
+	}
+}
+
+// TestServerThatTakesNothingEndsAtTheEnd: what a server does not take is given up.
+func TestServerThatTakesNothingEndsAtTheEnd(t *testing.T) {
+	port := never(t)
+	c := capture(t, allowPort(port))
+	p := c.open(addrPortOf(port))
+	_ = p.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	_, _ = io.CopyN(p, strings.NewReader(strings.Repeat("x", 64<<20)), 64<<20)
+	p.Close()
+	_ = c.Close()
+	c.settled()
+}
+
+// TestServeForEndsWithItsListener: the clients of the listener of a command are those of its processes.
+func TestServeForEndsWithItsListener(t *testing.T) {
+	port := never(t)
+	h := serving(start(t, allowPort(port)))
+	for name, serve := range map[string]func(net.Listener) error{
+		"ServeFor": func(l net.Listener) error { return h.server.ServeFor(l, "the key", nil) },
+		"no key":   func(l net.Listener) error { return h.server.ServeFor(l, "", nil) },
+		"Forward":  func(l net.Listener) error { return h.server.Forward(l, port) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := listen(t)
+			served := make(chan error, 1)
+			go func() { served <- serve(l) }()
+			p := connect(t, l.Addr().String())
+			if name != "Forward" {
+				p.send("CONNECT 127.0.0.1:%d HTTP/1.1\r\n%s\r\n", port, auth)
+				p.want(established)
+				plain := connect(t, l.Addr().String())
+				plain.send("GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: x\r\n%s\r\n", port, auth)
+				if !settles(func() bool { return h.held() == 4 }) {
+					t.Fatalf("%d connections", h.held())
+				}
+			} else if !settles(func() bool { return h.held() == 2 }) {
+				t.Fatalf("%d connections", h.held())
+			}
+			l.Close()
+			<-served
+			if _, err := p.Read(make([]byte, 1)); err == nil || isTimeout(err) {
+				t.Errorf("the tunnel: %v", err)
+			}
+			if !settles(func() bool { return h.held() == 0 && len(h.server.slots) == 0 }) {
+				t.Errorf("%d connections and %d slots are held", h.held(), len(h.server.slots))
+			}
+		})
+	}
+}
+
+// addrPortOf is a port of loopback as a program connects to it.
+func addrPortOf(port int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+}
