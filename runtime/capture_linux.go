@@ -165,7 +165,7 @@ func streamListener(f *os.File) (net.Listener, error) {
 	return net.FileListener(f)
 }
 
-// close ends the stub. The broker has ended before.
+// close ends the stub and what was captured. The broker has ended before.
 func (c *captureService) close() {
 	if c == nil {
 		return
@@ -174,6 +174,7 @@ func (c *captureService) close() {
 		_ = c.dns.Close() // the sandbox has ended: there is nobody to answer
 	}
 	<-c.done
+	_ = c.capture.Close() // returns at once; what is still on its way out is seen out
 	for _, f := range []*os.File{c.listener, c.waiter} {
 		if f != nil {
 			f.Close()
