@@ -149,7 +149,7 @@ func (c *call) duplicate(fd int32) (int, syscall.Errno) {
 	case err != nil:
 		return -1, c.broken(fmt.Errorf("copy a socket of the caller (pidfd_getfd): %w", err))
 	}
-	return c.hold(copied), 0
+	return c.holdCopy(copied), 0
 }
 
 // pidfdThread is PIDFD_THREAD of Linux 6.9: a descriptor of a thread, not of its process (pidfd_open(2)).

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/ns"
 )
 
 // sixMin is the least length of an IPv6 address that the kernel takes (SIN6_LEN_RFC2133), sixScope where its scope begins.
@@ -52,7 +54,7 @@ type reach uint8
 
 const (
 	beyond  reach = iota // out of the sandbox, if anywhere
-	inside               // to loopback: an unspecified address means that (ip(7), ipv6(7))
+	inside               // to an address of lo: an unspecified one means loopback (ip(7), ipv6(7))
 	nowhere              // no TCP connection can be made to it: the kernel says why
 )
 
@@ -68,7 +70,7 @@ func reachOf(a netip.AddrPort) (netip.AddrPort, reach) {
 	}
 	a = netip.AddrPortFrom(ip, a.Port())
 	switch {
-	case ip.IsLoopback():
+	case ip.IsLoopback(), ns.IsOwnAddress(ip):
 		return a, inside
 	case ip.IsMulticast(), ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "", ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return a, nowhere

@@ -76,14 +76,24 @@ func (c *call) connectInet(copied, domain int, address []byte) outcome {
 	if err != nil {
 		return failed(c.broken(fmt.Errorf("ask for a socket's protocol: %w", err)))
 	}
+	at, err := c.s.network.homeOf(copied)
+	if err != nil {
+		return failed(c.broken(err))
+	}
 	t := &target{c: c, socket: copied, domain: domain, address: address}
 	if family, ok := familyOf(address); ok && family == unix.AF_UNSPEC {
 		return t.dissolve()
 	}
 	stream := kind == unix.SOCK_STREAM && protocol == unix.IPPROTO_TCP
+	switch at {
+	case ofHost:
+		return c.refuse(unix.EACCES, "", whyForeign)
+	case nested:
+		return t.alone(stream)
+	}
 	asked, ok := inetAddress(domain, !stream, address)
 	if !ok {
-		return t.native() // which fails
+		return t.alone(stream) // which fails
 	}
 	t.asked = asked
 	to, where := reachOf(asked)
@@ -96,6 +106,17 @@ func (c *call) connectInet(copied, domain int, address []byte) outcome {
 	}
 	gate.Datagram(c.tid, to)
 	return failed(unix.EACCES)
+}
+
+// whyForeign says why a socket is not connected at all.
+const whyForeign = "the socket is of another network than the sandbox's"
+
+// alone lets the kernel connect a socket, as the network namespace of that has it.
+func (t *target) alone(stream bool) outcome {
+	if stream {
+		return t.native()
+	}
+	return failed(socket.Connect(t.socket, t.address)) // it waits for nothing
 }
 
 // target is what a socket is to be connected to.
@@ -114,8 +135,12 @@ func (t *target) dissolve() outcome {
 	if err != nil {
 		return failed(t.c.broken(err))
 	}
-	if x != nil && !x.loosen() {
-		x.giveUp()
+	if x != nil && !x.loosen() && !x.giveUp() {
+		return t.c.apartFrom(func(*call) outcome {
+			<-x.done
+			x.giveUp()
+			return failed(socket.Connect(t.socket, t.address))
+		})
 	}
 	return failed(socket.Connect(t.socket, t.address))
 }
@@ -151,7 +176,7 @@ func (t *target) stream(where reach) outcome {
 // ofHost tells whether a loopback destination is to be the host's: the policy allows that, and nothing in the sandbox
 // listens there.
 func (t *target) ofHost() bool {
-	return t.c.s.config.Gate.Loopback(t.to) && !t.c.listens(t.to)
+	return !ns.IsOwnAddress(t.to.Addr()) && t.c.s.config.Gate.Loopback(t.to) && !t.c.listens(t.to)
 }
 
 // unreachable tells whether the kernel says that a socket cannot reach IPv4 (IPV6_V6ONLY, ipv6(7)).
@@ -166,7 +191,8 @@ func (t *target) unreachable() bool {
 // native lets the kernel connect the socket, within the sandbox. It does not leave: the sandbox has no other interface
 // than lo, and no route.
 func (t *target) native() outcome {
-	limit, errno := t.c.s.network.connect(t.socket, t.address)
+	n := &t.c.s.network
+	errno := n.connect(t.socket, t.address)
 	if errno != unix.EINPROGRESS && errno != unix.EALREADY {
 		return failed(errno)
 	}
@@ -177,7 +203,12 @@ func (t *target) native() outcome {
 	case !blocking:
 		return failed(errno)
 	}
-	return t.c.apartFrom(func(c *call) outcome { return failed(t.waitKernel(c, limit, errno)) })
+	if errno == unix.EINPROGRESS {
+		if now := n.connect(t.socket, t.address); now != unix.EALREADY {
+			return failed(now) // on loopback the other end has answered
+		}
+	}
+	return t.c.apartFrom(func(c *call) outcome { return failed(t.waitKernel(c, errno)) })
 }
 
 // blocking tells whether the socket is in blocking mode.
@@ -212,7 +243,7 @@ func (t *target) outward() outcome {
 	x.waiters = 1
 	if errno := n.add(x); errno != 0 {
 		x.cancel()
-		unix.Close(x.socket)
+		c.s.closeCopy(x.socket)
 		return failed(errno)
 	}
 	if !blocking {

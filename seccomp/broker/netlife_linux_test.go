@@ -264,14 +264,21 @@ func TestNet_WaitingHoldsNoWorker(t *testing.T) {
 func netFullProbe() notes {
 	n := notes{}
 	var fds []int
-	for i := range 20 {
+	dial := func(name string, port uint16) {
 		fd := inetSocket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK)
-		n.err(fmt.Sprint(i), connectTo(fd, unix.AF_INET, outside(hostSilent, 80)))
+		n.err(name, connectTo(fd, unix.AF_INET, outside(hostSilent, port)))
 		fds = append(fds, fd)
 	}
-	n.connect("blocking", unix.AF_INET, 0, outside(hostSilent, 80))
+	for i := range 10 {
+		dial(fmt.Sprint(i), 80)
+	}
+	dial("one destination", 80)
+	for i := range 10 {
+		dial(fmt.Sprint(10+i), 81)
+	}
+	n.connect("blocking", unix.AF_INET, 0, outside(hostSilent, 82))
 	fatal(unspecify(fds[0]))
-	if err := eventuallyConnects(outside(hostSilent, 80)); err != nil {
+	if err := eventuallyConnects(outside(hostSilent, 82)); err != nil {
 		n.err("after one has ended", err)
 	}
 	return n
@@ -289,11 +296,11 @@ func eventuallyConnects(to netip.AddrPort) (err error) {
 
 func unspecify(fd int) error { return asError(socket.Connect(fd, rawUnspec())) }
 
-// The dials that are under way are bounded; beyond that a connect says so at once.
+// The dials that are under way are bounded, and half of that for one destination; beyond that a connect says so at once.
 func TestNet_TooManyDials(t *testing.T) {
 	s := netSetup(t, newGate(t), "net-full")
 	s.server = func(made *Server) { made.network.limit = 20 }
-	want := notes{"blocking": "EAGAIN", "after one has ended": "EINPROGRESS"}
+	want := notes{"one destination": "EAGAIN", "blocking": "EAGAIN", "after one has ended": "EINPROGRESS"}
 	for i := range 20 {
 		want[fmt.Sprint(i)] = "EINPROGRESS"
 	}

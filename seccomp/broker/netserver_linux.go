@@ -3,7 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
-	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,33 +21,57 @@ const (
 	maxFailed   = 4096
 )
 
+// joinLimit is how long the two ends of a connection within the sandbox may take to meet. The kernel needs microseconds, unless
+// the program has its socket drop what comes (IP_MINTTL, SO_ATTACH_FILTER).
+const joinLimit = 200 * time.Millisecond
+
+// maxTunnels is how many connections there may be altogether. The shares are which part of this process's descriptors one of
+// them may take. While it is dialled for it holds the copy of the program's socket, what is dialled, and soon the other end;
+// after that both of these, and two pipes for what they move.
+const (
+	maxTunnels    = 1 << 16
+	diallingShare = 8
+	tunnelShare   = 7
+)
+
 // network is what a Server knows of connections. A connection is known by the cookie of the program's socket
 // (SO_COOKIE), which no other socket ever has.
+//
+// A program can keep the other end of each of its connections waiting, and changes its sockets at any time. So a worker
+// makes no call that waits for a program, and takes no lock that is held meanwhile: it goes apart (apartFrom). What waits for
+// the other end does so with the network's context, which ends with the Server.
 type network struct {
 	server *Server
 	ctx    context.Context
 	cancel context.CancelFunc
 	// goroutines are those that dial, and those that wait in the place of a call. Serve waits for them.
 	goroutines sync.WaitGroup
+	apart      atomic.Int32  // calls that have gone apart
+	waiters    atomic.Int32  // callers that are looked at
+	patience   time.Duration // joinLimit
 
-	accepting sync.Mutex       // held from the connecting of a socket to the capturing listener until it is accepted
-	capture   *net.TCPListener // nil until the first one
-	turn      atomic.Uint32
-	spares    spares
+	poller   poller
+	arrivals arrivals
+	own      atomic.Pointer[ownNetwork]
+	turn     atomic.Uint32
+	spares   spares
 
 	mu          sync.Mutex
 	connections map[uint64]*connection
 	failed      []*connection // in the order of their failing; some have been asked for meanwhile
 	dialling    int
-	limit       int // of those: maxDialling
+	toward      map[netip.AddrPort]int // of those, by destination
+	limit       int                    // of those
+	tunnels     int                    // that have been handed on and not ended
+	room        int                    // for both
 	stopped     bool
-	connecting  map[int]int // sockets that are in connect(2), and how often
 	known       atomic.Int32
 }
 
 func (n *network) prepare(s *Server) {
-	n.server, n.limit = s, maxDialling
-	n.connections, n.connecting = map[uint64]*connection{}, map[int]int{}
+	n.server, n.patience = s, joinLimit
+	n.limit, n.room = shareOfFiles(maxDialling, diallingShare), shareOfFiles(maxTunnels, tunnelShare)
+	n.connections, n.toward = map[uint64]*connection{}, map[netip.AddrPort]int{}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.spares.server = s
 }
@@ -61,10 +85,7 @@ func (n *network) stop() {
 	}
 	n.stopped = true
 	n.cancel()
-	if len(n.connecting) > 0 {
-		n.goroutines.Add(1) // a worker is in connect(2), so Serve does not wait for goroutines yet
-		go n.hurry()
-	}
+	n.spares.kill()
 }
 
 // finish waits until nothing of the network is left. The workers have ended.
@@ -72,68 +93,31 @@ func (n *network) finish() {
 	n.stop()
 	n.goroutines.Wait()
 	n.spares.close()
-	if n.capture != nil {
-		_ = n.capture.Close()
-	}
+	n.arrivals.close()
+	n.poller.close()
 }
 
-// hurry ends the calls of connect(2) that are under way. None of them waits, unless threads of a program changed the
-// socket in the middle of it, twice.
-func (n *network) hurry() {
-	defer n.goroutines.Done()
-	again := time.NewTicker(lookFirst) // a shutdown that came before the call ended nothing
-	defer again.Stop()
-	for ; ; <-again.C {
-		n.mu.Lock()
-		for fd := range n.connecting {
-			_ = unix.Shutdown(fd, unix.SHUT_RDWR) // it wakes who waits; a socket without a connection has nobody
-		}
-		left := len(n.connecting)
-		n.mu.Unlock()
-		if left == 0 {
-			return
-		}
+// connect is connect(2) on a program's TCP socket, of which fd is a copy, without waiting whatever the socket's mode is: what
+// is not done at once goes on, and is EINPROGRESS or EALREADY.
+func (n *network) connect(fd int, address []byte) syscall.Errno {
+	errno := socket.Begin(fd, address)
+	if errno == unix.EOPNOTSUPP {
+		return n.connectWaiting(fd, address)
 	}
+	return errno
 }
 
-// connect is connect(2) on a program's socket, of which fd is a copy, without waiting for longer than a tick of the
-// kernel's clock whatever the socket's mode: what is not done by then goes on, and is EINPROGRESS or EALREADY. limit is
-// the program's own time limit (SO_SNDTIMEO), 0 for none.
-func (n *network) connect(fd int, address []byte) (limit time.Duration, errno syscall.Errno) {
-	limit, restore, err := n.server.unix.timeouts.shorten(fd)
-	if err != nil {
-		return 0, n.trouble(err)
+// connectNow is connect for what can be done at once: on loopback the other end has answered before the call returns, and
+// what is left is to say so. EINPROGRESS and EALREADY say that it has not.
+func (n *network) connectNow(fd int, address []byte) syscall.Errno {
+	first := n.connect(fd, address)
+	if first != unix.EINPROGRESS {
+		return first
 	}
-	defer restore()
-	if !n.enter(fd) {
-		return limit, unix.EINTR
+	if errno := n.connect(fd, address); errno != unix.EALREADY {
+		return errno
 	}
-	defer n.leave(fd)
-	if errno = socket.Connect(fd, address); errno == unix.EINTR {
-		errno = unix.EINPROGRESS // interrupted in that tick by a signal to this process
-	}
-	return limit, errno
-}
-
-func (n *network) enter(fd int) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.connecting[fd]++
-	return !n.stopped || n.drop(fd)
-}
-
-func (n *network) leave(fd int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.drop(fd)
-}
-
-// drop takes a socket off the list of those in connect(2), and is false. n.mu is held.
-func (n *network) drop(fd int) bool {
-	if n.connecting[fd]--; n.connecting[fd] == 0 {
-		delete(n.connecting, fd)
-	}
-	return false
+	return first
 }
 
 // trouble reports a failure that belongs to no call.
@@ -178,14 +162,34 @@ func (n *network) add(x *connection) syscall.Errno {
 		return unix.EINTR
 	case old != nil && old.state == dialling:
 		return unix.EALREADY
-	case n.dialling >= n.limit:
+	case n.dialling >= n.limit, n.dialling+n.tunnels >= n.room:
+		return unix.EAGAIN
+	case n.toward[x.to] >= max(1, n.limit/2): // so that one that does not answer leaves others reachable
 		return unix.EAGAIN
 	}
 	n.dialling++
+	n.toward[x.to]++
 	n.goroutines.Add(1)
 	n.connections[x.cookie] = x
 	n.known.Store(int32(len(n.connections)))
 	return 0
+}
+
+// dialled takes a connection off those that are dialled for.
+func (n *network) dialled(x *connection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dialling--
+	if n.toward[x.to]--; n.toward[x.to] <= 0 {
+		delete(n.toward, x.to)
+	}
+}
+
+// tunnel counts a connection that has been handed on (1), or has ended (-1).
+func (n *network) tunnel(by int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tunnels += by
 }
 
 // forget drops what is known of a connection.

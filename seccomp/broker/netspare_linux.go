@@ -21,9 +21,9 @@ type spares struct {
 	server *Server
 
 	making sync.Mutex // held while the hand is in use
-	hand   Hand
 
 	mu      sync.Mutex
+	hand    Hand
 	four    []int
 	six     []int
 	filling map[int]bool
@@ -89,34 +89,72 @@ func (p *spares) refill(family int) {
 
 // make has a hand make a batch. p.making is held.
 func (p *spares) make(family int) error {
-	if p.server.network.ctx.Err() != nil {
-		return errHandKilled
+	hand, err := p.getHand()
+	if err != nil {
+		return err
 	}
-	if p.hand == nil {
-		h, err := p.server.config.NewHand()
-		if err != nil {
-			return fmt.Errorf("start a hand: %w", err)
-		}
-		p.hand = h
-	}
-	program := p.hand.Program()
+	program := hand.Program()
 	made := make([]ns.Slot, spareBatch)
 	for i := range made {
 		made[i] = program.Call("make", "a socket", unix.SYS_SOCKET, ns.Int(family), ns.Int(unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), ns.Int(unix.IPPROTO_TCP))
 	}
 	program.SendFiles(0, "the sockets", made...)
-	r, err := p.hand.Do()
+	r, err := hand.Do()
 	if err == nil {
 		err = r.Err()
 	} else {
-		_ = p.hand.Close() // it is of no more use
-		p.hand = nil
+		p.dropHand() // it is of no more use
 	}
 	defer r.Close()
 	if err != nil {
 		return err
 	}
 	return p.put(family, &r)
+}
+
+// getHand gives the hand, a new one if there is none. p.making is held.
+func (p *spares) getHand() (Hand, error) {
+	p.mu.Lock()
+	h := p.hand
+	p.mu.Unlock()
+	switch {
+	case p.server.network.ctx.Err() != nil:
+		return nil, errHandKilled
+	case h != nil:
+		return h, nil
+	}
+	h, err := p.server.config.NewHand()
+	if err != nil {
+		return nil, fmt.Errorf("start a hand: %w", err)
+	}
+	p.mu.Lock()
+	p.hand = h
+	p.mu.Unlock()
+	if p.server.network.ctx.Err() != nil { // it has come too late to be killed
+		p.dropHand()
+		return nil, errHandKilled
+	}
+	return h, nil
+}
+
+// dropHand ends the hand, if there is one. p.making is held.
+func (p *spares) dropHand() {
+	p.mu.Lock()
+	h := p.hand
+	p.hand = nil
+	p.mu.Unlock()
+	if h != nil {
+		_ = h.Close() // it is gone either way
+	}
+}
+
+// kill ends what the hand is doing, for good: the network's context has ended.
+func (p *spares) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hand != nil {
+		_ = p.hand.Kill() // one that has ended needs no killing
+	}
 }
 
 // put takes over what the hand sent.
@@ -150,6 +188,7 @@ var errSpare = errors.New("no socket came")
 func (p *spares) close() {
 	p.making.Lock()
 	defer p.making.Unlock()
+	p.dropHand()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, list := range []*[]int{&p.four, &p.six} {
@@ -157,9 +196,5 @@ func (p *spares) close() {
 			unix.Close(fd)
 		}
 		*list = nil
-	}
-	if p.hand != nil {
-		_ = p.hand.Close() // it is gone either way
-		p.hand = nil
 	}
 }

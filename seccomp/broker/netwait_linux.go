@@ -9,17 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxApart is how many calls may be apart at the same time, apartShare which part of this process's descriptors each of them
+// may take: it holds the copy of the socket and what tells of its caller.
+const (
+	maxApart   = 4096
+	apartShare = 16
+)
+
 // apartAlone gives the call a life of its own, to be ended by goOn: the worker that took it goes back to receiving.
 func (c *call) apartAlone() *call {
 	own := *c
 	own.w = nil
 	c.files, c.thread = nil, nil
 	c.s.network.goroutines.Add(1)
+	c.s.network.apart.Add(1)
 	return &own
 }
 
-// apartFrom lets the call go on in a goroutine of its own, which answers it.
+// apartFrom lets the call go on in a goroutine of its own, which answers it. EAGAIN says that too many have gone.
 func (c *call) apartFrom(f func(c *call) outcome) outcome {
+	if int(c.s.network.apart.Load()) >= shareOfFiles(maxApart, apartShare) {
+		return failed(unix.EAGAIN)
+	}
 	go c.apartAlone().goOn(f)
 	return outcome{sent: true}
 }
@@ -54,6 +65,7 @@ func (w *waiting) answer() {
 
 func (c *call) goOn(f func(c *call) outcome) {
 	defer c.s.network.goroutines.Done()
+	defer c.s.network.apart.Add(-1)
 	defer c.end()
 	out := failed(unix.EIO)
 	defer func() {
@@ -68,7 +80,7 @@ func (c *call) goOn(f func(c *call) outcome) {
 }
 
 // awaitDone waits until done is closed (0), limit is over if it is not 0 (ETIME), or the caller has a signal to handle or
-// is gone (an error that the call ends with).
+// is gone, or the Server ends (an error that the call ends with).
 func (c *call) awaitDone(done <-chan struct{}, limit time.Duration) syscall.Errno {
 	timer := time.NewTimer(lookFirst) // most need no more
 	defer timer.Stop()
@@ -77,46 +89,94 @@ func (c *call) awaitDone(done <-chan struct{}, limit time.Duration) syscall.Errn
 		return 0
 	case <-timer.C:
 	}
-	if errno := c.readStatus(); errno != 0 { // which opens what awaitSignal reads
+	if errno := c.readStatus(); errno != 0 { // which opens what is read again and again
 		return errno
 	}
-	until, stop, over := make(chan struct{}), make(chan struct{}), false
-	go func() {
-		defer close(until)
-		var late <-chan time.Time
-		if limit > 0 {
-			t := time.NewTimer(max(0, limit-lookFirst))
-			defer t.Stop()
-			late = t.C
-		}
+	n := &c.s.network
+	n.waiters.Add(1)
+	defer n.waiters.Add(-1)
+	late := c.after(limit)
+	defer late.Stop()
+	look := looking{c: c}
+	for pause := 2 * lookFirst; ; pause = min(2*pause, n.rest()) {
+		timer.Reset(pause)
 		select {
 		case <-done:
-		case <-stop:
-		case <-late:
-			over = true
+			return 0
+		case <-n.ctx.Done():
+			return unix.EINTR
+		case <-late.C:
+			return unix.ETIME
+		case <-timer.C:
 		}
-	}()
-	errno := c.awaitSignal(until)
-	close(stop)
-	<-until
-	switch {
-	case errno == errnoRestart && limit > 0:
-		return unix.EINTR // a call with a time limit is not made again (signal(7))
-	case errno == 0 && over:
-		return unix.ETIME
+		switch errno := look.again(); {
+		case errno == errnoRestart && limit > 0:
+			return unix.EINTR // a call with a time limit is not made again (signal(7))
+		case errno != 0:
+			return errno
+		}
 	}
-	return errno
+}
+
+// lookCost is a generous estimate of what looking at a caller takes.
+const lookCost = 250 * time.Microsecond
+
+// rest is how long a caller is not looked at: however many wait, looking takes no more than part of one processor.
+func (n *network) rest() time.Duration {
+	return max(lookLast, time.Duration(n.waiters.Load())*lookCost)
+}
+
+// after is a timer for a caller's own time limit, of which lookFirst is over; one that never fires for 0.
+func (c *call) after(limit time.Duration) *time.Timer {
+	if limit == 0 {
+		return time.NewTimer(1<<63 - 1)
+	}
+	return time.NewTimer(max(0, limit-lookFirst))
+}
+
+// looking looks at a caller from time to time.
+type looking struct {
+	c    *call
+	seen int // how often in a row a signal was there that another thread may take
+}
+
+// again gives the error that the call ends with if the caller has a signal to handle or is gone, else 0.
+func (l *looking) again() syscall.Errno {
+	s, err := l.c.thread.parsedStatus()
+	if err != nil || !l.c.waits() {
+		return unix.EINTR // gone: nobody sees it
+	}
+	yes, sure := s.interrupted()
+	switch {
+	case !yes:
+		l.seen = 0
+	case sure:
+		return errnoRestart
+	default:
+		if l.seen++; l.seen > 1 {
+			return unix.EINTR
+		}
+	}
+	return 0
+}
+
+// timeLimit is the program's own time limit for a connect (SO_SNDTIMEO, socket(7)), 0 for none.
+func (t *target) timeLimit() (time.Duration, error) {
+	limit, err := unix.GetsockoptTimeval(t.socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
+	if err != nil {
+		return 0, fmt.Errorf("ask for a socket's time limit (SO_SNDTIMEO): %w", err)
+	}
+	return time.Duration(limit.Nano()), nil
 }
 
 // waitFor waits in the place of the caller until a connection is settled. With a signal, or when the caller's own time limit
 // is over (late), the caller goes on and the connection too.
 func (t *target) waitFor(c *call, x *connection, late syscall.Errno) syscall.Errno {
-	limit, restore, err := c.s.unix.timeouts.shorten(t.socket)
+	limit, err := t.timeLimit()
 	if err != nil {
 		x.leave(true)
 		return c.broken(err)
 	}
-	restore()
 	errno := c.awaitDone(x.done, limit)
 	switch {
 	case errno == 0:
@@ -183,7 +243,7 @@ func (t *target) result(x *connection) syscall.Errno {
 		return errno
 	}
 	// The kernel looks at how the connecting went only in this call, and looks at no address for it.
-	if _, errno = n.connect(t.socket, t.address); errno == unix.EISCONN {
+	if errno = n.connect(t.socket, t.address); errno == unix.EISCONN {
 		return 0
 	}
 	return errno
@@ -229,35 +289,30 @@ func (t *target) again(x *connection) (out outcome, ok bool) {
 
 // waitKernel waits in the place of the caller while the kernel connects the socket within the sandbox. late is the answer when
 // the caller's own time limit is over.
-func (t *target) waitKernel(c *call, limit time.Duration, late syscall.Errno) syscall.Errno {
-	for {
-		done, stop, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(ended)
-			for !ready(t.socket, unix.POLLOUT, lookLast) {
-				select {
-				case <-stop:
-					return
-				case <-c.s.network.ctx.Done():
-					close(done)
-					return
-				default:
-				}
-			}
-			close(done)
-		}()
-		errno := c.awaitDone(done, limit)
-		close(stop)
-		<-ended
-		switch {
-		case errno == unix.ETIME:
-			return late
-		case errno != 0:
-			return errno
-		case c.s.network.ctx.Err() != nil:
-			return unix.EINTR
+func (t *target) waitKernel(c *call, late syscall.Errno) syscall.Errno {
+	limit, err := t.timeLimit()
+	if err != nil {
+		return c.broken(err)
+	}
+	for start := time.Now(); ; {
+		left := limit
+		if limit > 0 {
+			left = max(1, limit-time.Since(start))
 		}
-		if _, errno = c.s.network.connect(t.socket, t.address); errno != unix.EINPROGRESS && errno != unix.EALREADY {
+		w, err := c.s.network.poller.watch(t.socket, unix.EPOLLOUT)
+		if err != nil {
+			return c.broken(err)
+		}
+		errno := c.awaitDone(w.ready, left)
+		w.stop()
+		switch errno {
+		case 0:
+		case unix.ETIME:
+			return late
+		default:
+			return errno
+		}
+		if errno = c.s.network.connect(t.socket, t.address); errno != unix.EINPROGRESS && errno != unix.EALREADY {
 			return errno
 		}
 	}

@@ -140,15 +140,15 @@ type call struct {
 
 	thread  *thread // nil until needed
 	status  status
-	known   bool  // status has been read
-	root    int   // descriptor of its own root directory, -1 if it has the sandbox's
-	files   []int // closed at the end
-	links   int   // symbolic links that were followed
-	limited bool  // its rights were limited to those that it has in the sandbox
-	noMagic bool  // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
-	moving  bool  // it is a rename and holds Server.moving
-	failed  bool  // a failure has been reported
-	delayed bool  // a refusal waits in refusal to be reported
+	known   bool   // status has been read
+	root    int    // descriptor of its own root directory, -1 if it has the sandbox's
+	files   []held // closed at the end
+	links   int    // symbolic links that were followed
+	limited bool   // its rights were limited to those that it has in the sandbox
+	noMagic bool   // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
+	moving  bool   // it is a rename and holds Server.moving
+	failed  bool   // a failure has been reported
+	delayed bool   // a refusal waits in refusal to be reported
 	refusal *Denial
 }
 
@@ -174,10 +174,12 @@ func (c *call) perform() outcome {
 
 // respond answers the call. A caller that is gone needs no answer.
 func (c *call) respond(o outcome) {
+	if o.sent {
+		return
+	}
+	c.endCopies()
 	var err error
 	switch {
-	case o.sent:
-		return
 	case o.proceed:
 		err = c.s.config.Listener.Continue(c.id)
 	default:
@@ -188,10 +190,16 @@ func (c *call) respond(o outcome) {
 	}
 }
 
+// held is a descriptor that a call holds. A copied one is that of something of the caller's.
+type held struct {
+	fd     int
+	copied bool
+}
+
 // end gives back what the call held.
 func (c *call) end() {
-	for _, fd := range c.files {
-		unix.Close(fd)
+	for _, f := range c.files {
+		c.s.closeHeld(f)
 	}
 	c.files = nil
 	if c.thread != nil {
@@ -200,18 +208,48 @@ func (c *call) end() {
 	}
 }
 
+func (s *Server) closeHeld(f held) {
+	if f.copied {
+		s.closeCopy(f.fd)
+	} else {
+		unix.Close(f.fd)
+	}
+}
+
+// endCopies gives back the copies of what is the caller's, which so knows of no other than its own when it goes on: a port
+// is free again once it has closed them.
+func (c *call) endCopies() {
+	kept := c.files[:0]
+	for _, f := range c.files {
+		if f.copied {
+			c.s.closeHeld(f)
+		} else {
+			kept = append(kept, f)
+		}
+	}
+	c.files = kept
+}
+
 // hold has a descriptor closed at the end of the call.
 func (c *call) hold(fd int) int {
-	c.files = append(c.files, fd)
+	c.files = append(c.files, held{fd, false})
+	return fd
+}
+
+// holdCopy has a copy of one of the caller's descriptors closed when the call is answered.
+func (c *call) holdCopy(fd int) int {
+	c.files = append(c.files, held{fd, true})
 	return fd
 }
 
 // drop closes a descriptor before the end of the call.
 func (c *call) drop(fd int) {
-	if i := slices.Index(c.files, fd); i >= 0 {
+	f := held{fd, false}
+	if i := slices.IndexFunc(c.files, func(f held) bool { return f.fd == fd }); i >= 0 {
+		f = c.files[i]
 		c.files = slices.Delete(c.files, i, i+1)
 	}
-	unix.Close(fd)
+	c.s.closeHeld(f)
 }
 
 // own takes over the descriptors that a hand sent: -1 for one that did not come.

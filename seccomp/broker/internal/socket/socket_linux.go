@@ -16,6 +16,23 @@ func Connect(fd int, address []byte) syscall.Errno {
 	return addressed(unix.SYS_CONNECT, fd, address)
 }
 
+// Begin is connect(2) on a TCP socket as if that were non-blocking, whatever its mode is and whoever changes it meanwhile:
+// what is not done at once goes on, and is EINPROGRESS or, in a further call, EALREADY. The address is one of AF_INET or
+// AF_INET6. It is done by sending nothing with TCP Fast Open (tcp(7), MSG_FASTOPEN), which connects, and takes a flag of
+// the call's own (tcp_sendmsg_fastopen of net/ipv4/tcp.c). EOPNOTSUPP says that this is switched off in the socket's
+// network namespace (net.ipv4.tcp_fastopen), and nothing has been done. The descriptor stays the caller's.
+func Begin(fd int, address []byte) syscall.Errno {
+	var at [1]byte
+	p := unsafe.Pointer(&at)
+	if len(address) > 0 {
+		p = unsafe.Pointer(unsafe.SliceData(address))
+	}
+	const flags = unix.MSG_FASTOPEN | unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
+	_, _, errno := syscall.Syscall6(unix.SYS_SENDTO, uintptr(fd), 0, 0, flags, uintptr(p), uintptr(len(address)))
+	runtime.KeepAlive(address)
+	return errno
+}
+
 // Bind is bind(2), as Connect is connect(2).
 func Bind(fd int, address []byte) syscall.Errno {
 	return addressed(unix.SYS_BIND, fd, address)
@@ -57,6 +74,15 @@ func Address(family int, a netip.AddrPort) []byte {
 // Local is where a TCP or UDP socket is bound, an IPv4-mapped address as it is (getsockname(2)).
 func Local(fd int) (netip.AddrPort, error) {
 	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return of(sa), nil
+}
+
+// Remote is what a TCP socket is connected to, an IPv4-mapped address as it is (getpeername(2)).
+func Remote(fd int) (netip.AddrPort, error) {
+	sa, err := unix.Getpeername(fd)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
