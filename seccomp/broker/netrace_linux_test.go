@@ -106,6 +106,9 @@ func rewriteProbe() raced {
 			a := addresses[i%len(addresses)]
 			host.Store(word(a[4:]))
 			port.Store(word(a))
+			if i%256 == 0 {
+				runtime.Gosched() // nothing else stops this loop for the collector
+			}
 		}
 	})
 	r := race(func(i int, r *raced) {
