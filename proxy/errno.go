@@ -21,8 +21,8 @@ func (e *errnoError) Unwrap() []error { return []error{e.errno, e.err} }
 // withErrno makes an error of a dial one that says what the program sees.
 func withErrno(err error) error { return &errnoError{Errno(err), err} }
 
-// Errno is what connect(2) answers to a program for a connection that was not made (nil: 0). It is one of five, so that
-// nothing about the host beyond the network is told (its firewall, its descriptors):
+// Errno is what connect(2) answers to a program for a connection that was not made (nil: 0). It is one of six, so that
+// nothing about the host beyond the network is told (its firewall):
 //
 //	EACCES        the policy refused it: by name, by address, or by what the name resolved to. Nothing else gives EACCES.
 //	ECONNREFUSED  the destination said no at once; so did a proxy on the way, by a 4xx or by not being there; and all that
@@ -31,6 +31,8 @@ func withErrno(err error) error { return &errnoError{Errno(err), err} }
 //	              reach it (5xx).
 //	ENETUNREACH   no route.
 //	ETIMEDOUT     nobody answered in time (504 from a proxy included).
+//	EAGAIN        srt, or the host, has no descriptor or no memory left for another connection: the program may try again
+//	              (connect(2) has it for "no more free local ports", which is as much of the host's making).
 func Errno(err error) syscall.Errno {
 	var known *errnoError
 	var resolved *ResolvedError
@@ -43,6 +45,8 @@ func Errno(err error) syscall.Errno {
 		return known.errno
 	case errors.As(err, &resolved), errors.Is(err, errRefused):
 		return syscall.EACCES
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
+		return syscall.EAGAIN
 	case errors.As(err, &tunnel):
 		return proxyErrno(tunnel.status)
 	case isTimeout(err), errors.Is(err, os.ErrDeadlineExceeded):

@@ -1,12 +1,15 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -33,7 +36,10 @@ func TestErrno(t *testing.T) {
 		{"a firewall is not the policy", connectError(syscall.EACCES), syscall.EHOSTUNREACH},
 		{"nor is this one", connectError(syscall.EPERM), syscall.EHOSTUNREACH},
 		{"no address of this host", connectError(syscall.EADDRNOTAVAIL), syscall.ENETUNREACH},
-		{"descriptors of the host", connectError(syscall.EMFILE), syscall.ECONNREFUSED},
+		{"no descriptor left", connectError(syscall.EMFILE), syscall.EAGAIN},
+		{"none on the host", connectError(syscall.ENFILE), syscall.EAGAIN},
+		{"no memory left", connectError(syscall.ENOBUFS), syscall.EAGAIN},
+		{"no descriptor for a lookup", lookupError{connectError(syscall.EMFILE)}, syscall.EAGAIN},
 		{"our time-out", &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, syscall.ETIMEDOUT},
 		{"end of the context", context.DeadlineExceeded, syscall.ETIMEDOUT},
 		{"the program left", errClientGone, syscall.ECONNREFUSED},
@@ -110,4 +116,39 @@ type silentResolver struct{}
 func (silentResolver) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// TestErrnoWithoutDescriptors: what srt lacks is not the program's fault, nor its limit, and is told in the log.
+func TestErrnoWithoutDescriptors(t *testing.T) {
+	var log bytes.Buffer
+	c := capture(t, policy.NetworkRules{AllowedDomains: []string{"127.0.0.1:1"}}, func(o *Options) { o.Logger = testLogger(&log) })
+	c.srv().connectTCP = func(context.Context, *net.Dialer, netip.AddrPort) (net.Conn, error) {
+		return nil, os.NewSyscallError("socket", syscall.EMFILE)
+	}
+	w, err := c.Judge(testPID, addrPortOf(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Dial(t.Context()); !errors.Is(err, syscall.EAGAIN) || Errno(err) != syscall.EAGAIN {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(log.String(), "too many open files") {
+		t.Errorf("log: %q", log.String())
+	}
+	c.wantAll()
+	c.settled()
+}
+
+func TestConnectionsForDescriptors(t *testing.T) {
+	for descriptors, want := range map[uint64]int{0: 4, 64: 10, 1024: 330, 20000: 6656, 1 << 20: 10912, math.MaxUint64: 10912} {
+		if got := connectionsFor(descriptors); got != want {
+			t.Errorf("%d descriptors: %d connections", descriptors, got)
+		}
+	}
+	if got := (Limits{}).orDefaults().Connections; got < 4 || got > maxConnections {
+		t.Errorf("%d connections by default", got)
+	}
+	if got := (Limits{Connections: 20000}).orDefaults().Connections; got != 20000 {
+		t.Errorf("%d connections of 20000", got)
+	}
 }

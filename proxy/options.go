@@ -81,7 +81,23 @@ type Limits struct {
 	SOCKSHandshake time.Duration // from the first byte to the request of a SOCKS client: 10 s
 	SOCKSRefusal   time.Duration // until the request of a SOCKS client that cannot authenticate: 5 s (NET-43)
 	Stall          time.Duration // without a byte of a request body: 300 s
-	Connections    int           // clients at once; further ones wait in the backlog of the listener: 8192
+	// Connections is how many clients there are at once; further ones wait in the backlog of the listener. It stands for
+	// 8192, or for what two thirds of the descriptors that the process may have suffice for (RLIMIT_NOFILE, getrlimit(2)),
+	// as the rest of srt needs some, and a process without any can answer nobody.
+	Connections int
+}
+
+const (
+	maxConnections = 8192
+	// ownDescriptors is about how many descriptors srt has without any connection.
+	ownDescriptors = 32
+)
+
+// connectionsFor is how many connections a number of descriptors suffices for. Each takes two, and a third is for idle
+// upstream connections, lookups, and those whose end is in progress.
+func connectionsFor(descriptors uint64) int {
+	descriptors = min(descriptors, 4*maxConnections) // no overflow
+	return max(int(descriptors)-ownDescriptors, 12) / 3
 }
 
 // orDefaults fills in the fields that are zero.
@@ -99,7 +115,7 @@ func (l Limits) orDefaults() Limits {
 		}
 	}
 	if l.Connections == 0 {
-		l.Connections = 8192
+		l.Connections = min(maxConnections, connectionsFor(descriptors()))
 	}
 	return l
 }
@@ -141,7 +157,7 @@ func New(o Options) (*Server, error) {
 		s.strip = append(s.strip, foldName(name))
 	}
 	s.slots = make(chan struct{}, s.limits.Connections)
-	s.idle.init()
+	s.idle.init(min(idleTotal, max(s.limits.Connections/4, 1)))
 	s.ctx, s.scope.end = context.WithCancel(context.Background())
 	s.cancel = s.scope.end
 	return s, nil

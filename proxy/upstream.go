@@ -11,7 +11,7 @@ import (
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
-// The bounds of the pool of idle upstream connections. The time is below the idle time of NET-23.
+// The bounds of the pool of idle upstream connections, of which there are fewer where few connections are allowed. The time is below the idle time of NET-23.
 const (
 	idleTime   = 4 * time.Second
 	idleTotal  = 64
@@ -139,19 +139,20 @@ func (c *client) dialPlain(ctx context.Context, e *exchange) (net.Conn, error) {
 
 // idlePool is the idle upstream connections that belong to no client.
 type idlePool struct {
+	limit  int
 	mu     sync.Mutex
 	conns  map[upstreamKey][]*upstream
 	count  int
 	closed bool
 }
 
-func (p *idlePool) init() { p.conns = map[upstreamKey][]*upstream{} }
+func (p *idlePool) init(limit int) { p.limit, p.conns = limit, map[upstreamKey][]*upstream{} }
 
 // put adds a connection, for which drop is called once its time is over. false: there is no room.
 func (p *idlePool) put(u *upstream, drop func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.count >= idleTotal || len(p.conns[u.key]) >= idlePerKey {
+	if p.closed || p.count >= p.limit || len(p.conns[u.key]) >= idlePerKey {
 		return false
 	}
 	p.conns[u.key] = append(p.conns[u.key], u)
