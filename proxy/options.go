@@ -138,7 +138,7 @@ func New(o Options) (*Server, error) {
 		resolver: o.Resolver, connectTCP: connectTCP,
 		parent: router{mitm: o.MITM, parent: o.Parent}, requireHostMatch: o.RequireHostMatch,
 		refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
-		log: o.Logger, limits: o.Limits.orDefaults(),
+		log: o.Logger, limits: o.Limits.orDefaults(), sweepEvery: sweepEvery,
 		conns: map[net.Conn]tracked{}, listeners: map[net.Listener]struct{}{}, views: map[*Server]struct{}{},
 	}}
 	if o.Open {

@@ -20,6 +20,7 @@ type scope struct {
 type tracked struct {
 	scope  *scope
 	tunnel *relay.Running // nil: it is not, or not yet, one end of a tunnel
+	client bool           // it is the client's end of it
 }
 
 // view returns the server as the clients of one command see it, who were told addresses that stand for names; n is nil if
@@ -104,12 +105,43 @@ func (s *Server) joinThen(client, upstream net.Conn, toClient, toUpstream []byte
 	defer s.mu.Unlock()
 	for _, c := range [2]net.Conn{client, upstream} {
 		if t, open := s.conns[c]; open {
-			t.tunnel = tunnel
+			t.tunnel, t.client = tunnel, c == client
 			s.conns[c] = t
 		}
 	}
 	if s.scope.ended { // since the two were tracked
 		tunnel.Close()
+	}
+	if s.sweeper == nil && !s.closed {
+		s.sweeper = time.AfterFunc(s.sweepEvery, s.sweep)
+	}
+}
+
+// sweepEvery is how often tunnels are looked at in which a client may have closed its side for good behind bytes that no
+// server takes. Looking takes about a microsecond for each tunnel.
+const sweepEvery = 30 * time.Second
+
+// sweep ends the tunnels that are abandoned, and comes back while there are tunnels. Else a program could take all
+// connections by making ones that it does not even keep.
+func (s *Server) sweep() {
+	var tunnels []*relay.Running
+	s.mu.Lock()
+	for _, t := range s.conns {
+		if t.client {
+			tunnels = append(tunnels, t.tunnel)
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range tunnels {
+		if t.Abandoned() {
+			t.Close()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweeper = nil
+	if len(s.conns) > 0 && !s.closed {
+		s.sweeper = time.AfterFunc(s.sweepEvery, s.sweep)
 	}
 }
 
@@ -162,8 +194,7 @@ type leavingTunnel struct {
 	since   time.Duration
 }
 
-// seeOut waits for the end of tunnels, and ends those that do not move. A tunnel in which nothing waits to be delivered
-// gets two ticks: what a program sent over loopback before its end has arrived by then, the end itself included.
+// seeOut waits for the end of tunnels, and ends those in which nothing moves.
 func (s *Server) seeOut(tunnels map[*relay.Running]*leavingTunnel) {
 	ticker := time.NewTicker(leavingTick)
 	defer ticker.Stop()
@@ -173,11 +204,7 @@ func (s *Server) seeOut(tunnels map[*relay.Running]*leavingTunnel) {
 			if waiting != t.waiting {
 				t.waiting, t.since = waiting, past
 			}
-			patience := leavingStall
-			if waiting == 0 {
-				patience = 2 * leavingTick
-			}
-			if s.over(t.conn) || past-t.since >= patience || past >= leavingTotal {
+			if s.over(t.conn) || past-t.since >= leavingStall || past >= leavingTotal {
 				tunnel.Close()
 				delete(tunnels, tunnel)
 			}

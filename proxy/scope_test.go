@@ -153,6 +153,34 @@ func TestServeForEndsWithItsListener(t *testing.T) {
 	}
 }
 
+// TestClientThatClosedBehindItsBytesIsFound: a server that takes nothing cannot keep a tunnel alive that nobody has.
+func TestClientThatClosedBehindItsBytesIsFound(t *testing.T) {
+	port := never(t)
+	c := capture(t, allowPort(port))
+	c.srv().sweepEvery = 20 * time.Millisecond
+	alive := c.open(addrPortOf(port))
+	for _, p := range []*peer{alive, c.open(addrPortOf(port))} {
+		_ = p.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+		for _, err := p.Write(make([]byte, 1<<20)); err == nil; {
+			_, err = p.Write(make([]byte, 1<<20))
+		}
+		if p != alive { // a reset, as for a program that has not read all. Behind a mere end the probes bring it.
+			_ = p.SetLinger(0)
+			p.Close()
+		}
+	}
+	if !settles(func() bool { return c.held() == 2 }) {
+		t.Fatalf("%d connections are held", c.held())
+	}
+	_ = alive.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := alive.Read(make([]byte, 1)); !isTimeout(err) {
+		t.Errorf("the tunnel of a program that waits: %v", err)
+	}
+	alive.Close()
+	_ = c.Close()
+	c.settled()
+}
+
 // addrPortOf is a port of loopback as a program connects to it.
 func addrPortOf(port int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))

@@ -51,6 +51,7 @@ type shared struct {
 	filtering        Filtering
 	log              *slog.Logger
 	limits           Limits
+	sweepEvery       time.Duration  // sweepEvery, but for tests
 	roots            *x509.CertPool // that TLS servers are verified against; nil: the system's
 
 	slots chan struct{} // one for each client
@@ -62,6 +63,7 @@ type shared struct {
 	listeners map[net.Listener]struct{}
 	views     map[*Server]struct{} // that have not ended
 	conns     map[net.Conn]tracked // of clients and upstream servers, to be closed by Close
+	sweeper   *time.Timer          // nil: there are no tunnels, or the sweep is on
 	wg        sync.WaitGroup       // every goroutine
 	leaving   sync.WaitGroup       // those that see tunnels out
 }
@@ -159,6 +161,9 @@ func (s *Server) Close() error {
 	s.closed = true
 	for l := range s.listeners {
 		_ = l.Close()
+	}
+	if s.sweeper != nil {
+		s.sweeper.Stop()
 	}
 	views := slices.Collect(maps.Keys(s.views))
 	s.mu.Unlock()

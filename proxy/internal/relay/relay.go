@@ -44,6 +44,9 @@ type Running struct {
 	goroutines atomic.Int32
 	left       atomic.Bool // see Leave
 	taken      atomic.Bool // b has all that a sent
+
+	waiting int  // at the last call of Abandoned
+	probed  bool // by Abandoned
 }
 
 // run is one direction.
@@ -74,9 +77,27 @@ func (r *Running) Leave() {
 	_ = r.b.SetReadDeadline(time.Unix(1, 0)) // ends the other direction
 }
 
-// Waiting estimates, after Leave, how many bytes are on their way to the far side, in bytes. A number that stays the same
-// means that nothing moves.
+// Waiting estimates how many bytes are on their way from the client to the far side. A number that stays the same means that
+// nothing moves.
 func (r *Running) Waiting() int { return waiting(r.a, r.b) }
+
+// Abandoned reports whether nobody is left to whom it matters whether the tunnel goes on: what the client sent has not moved
+// since the last call, which was not just now, and meanwhile the client has closed its side for good. It is not called by
+// two goroutines at once. Clients whose bytes are all delivered are found without it.
+func (r *Running) Abandoned() bool {
+	if r.taken.Load() {
+		return false
+	}
+	last := r.waiting
+	if r.waiting = r.Waiting(); r.waiting == 0 || r.waiting != last {
+		return false
+	}
+	if !r.probed {
+		r.probed = true
+		probe(r.a)
+	}
+	return isGone(r.a)
+}
 
 func (r *Running) direction(dst, src net.Conn, first []byte) {
 	err := send(dst, src, first)

@@ -112,12 +112,16 @@ func waitReadable(raw syscall.RawConn) (n int, err error) {
 // that a kernel without the socket answers with a reset. It still has it for tcp_fin_timeout (60 s, tcp(7)) after the close.
 var gone = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 10 * time.Second, Count: 6}
 
-// waitGone waits until the peer of c, which has ended its sending, can not receive any more either, or until c is closed
-// here, and reports true. Only now are there probes: a tunnel that is open both ways costs none.
-func waitGone(c net.Conn) bool {
+func probe(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetKeepAliveConfig(gone)
 	}
+}
+
+// waitGone waits until the peer of c, which has ended its sending, can not receive any more either, or until c is closed
+// here, and reports true. Only now are there probes: a tunnel that is open both ways costs none.
+func waitGone(c net.Conn) bool {
+	probe(c)
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return false
@@ -126,12 +130,25 @@ func waitGone(c net.Conn) bool {
 	if err != nil {
 		return true
 	}
-	_ = raw.Read(func(fd uintptr) bool {
-		fds := [1]unix.PollFd{{Fd: int32(fd)}}
-		_, err := unix.Poll(fds[:], 0)
-		return err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
-	})
+	_ = raw.Read(dead)
 	return true
+}
+
+// isGone reports whether the peer of c can neither send nor receive any more, or c is closed here.
+func isGone(c net.Conn) (is bool) {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	return err != nil || raw.Control(func(fd uintptr) { is = dead(fd) }) != nil || is
+}
+
+// dead reports whether a socket is shut down both ways or has failed (poll(2)).
+func dead(fd uintptr) bool {
+	fds := [1]unix.PollFd{{Fd: int32(fd)}}
+	_, err := unix.Poll(fds[:], 0)
+	return err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 }
 
 // waiting is what can still be read from one connection and what has been written to the other and has not arrived.

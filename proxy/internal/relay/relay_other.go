@@ -11,6 +11,10 @@ func pump(dst, src net.Conn) error { return pumpBuffered(dst, src) }
 // system, and the next write to it tells.
 func waitGone(net.Conn) bool { return false }
 
+// probe and isGone: nor can it be asked while nothing moves.
+func probe(net.Conn)       {}
+func isGone(net.Conn) bool { return false }
+
 // waiting cannot be asked on this system and is 0.
 func waiting(net.Conn, net.Conn) int { return 0 }
 
