@@ -38,7 +38,7 @@ func nameGames() string {
 		}
 	}
 	b.WriteString("good " + good + ":7\nits other port EACCES\nunlisted EACCES\ngood by IPv6 True\ngood, mapped True\n")
-	for _, a := range []string{"198.18.0.0", "198.18.77.77", "198.19.255.255", "198.18.0.255"} {
+	for _, a := range []string{"198.18.0.0", "198.18.77.77", "198.19.255.254", "198.18.0.255"} {
 		b.WriteString("never answered " + a + " EACCES\nnever answered, mapped " + a + " EACCES\n")
 	}
 	for _, tail := range []string{"::", "::1:ffff", ":0:1:0:1", ":ffff:ffff:ffff:ffff", "::dead"} {

@@ -52,7 +52,7 @@ def six(reply): return socket.inet_ntop(INET6, reply[-16:])
 g6 = six(udp("good.test", 28))
 say("good by IPv6", lambda: banner(tcp(g6, PORT, INET6)) in (GOOD + ":7", GOOD6 + ":7"))
 say("good, mapped", lambda: banner(tcp("::ffff:" + good, PORT, INET6)) in (GOOD + ":7", GOOD6 + ":7"))
-for a in ("198.18.0.0", "198.18.77.77", "198.19.255.255", "198.18.0.255"):
+for a in ("198.18.0.0", "198.18.77.77", "198.19.255.254", "198.18.0.255"):
     say("never answered " + a, lambda: tcp(a))
     say("never answered, mapped " + a, lambda: tcp("::ffff:" + a, PORT, INET6))
 head = ":".join(g6.split(":")[:4])
