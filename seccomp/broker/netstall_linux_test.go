@@ -258,15 +258,14 @@ func TestNet_WaitingTakesNoThreads(t *testing.T) {
 // stolenProbe lets another socket have the address of one that was waiting.
 func stolenProbe() notes {
 	n := notes{}
-	fd := inetSocket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK)
-	n.err("connect", connectTo(fd, unix.AF_INET, outside(hostSlow, 80)))
-	at, err := socket.Local(fd)
-	fatal(err)
-	fatal(unix.Shutdown(fd, unix.SHUT_RDWR))
-	l := inetSocket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK)
+	at := netip.MustParseAddrPort("127.0.0.1:5555")
+	fd, l := inetSocket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK), inetSocket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK)
 	for _, s := range []int{fd, l} {
 		fatal(unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
 	}
+	fatal(unix.Bind(fd, sockaddrFor(unix.AF_INET, at)))
+	n.err("connect", connectTo(fd, unix.AF_INET, outside(hostSlow, 80)))
+	fatal(unix.Shutdown(fd, unix.SHUT_RDWR))
 	n.err("bind", unix.Bind(l, sockaddrFor(unix.AF_INET, at)))
 	n.err("listen", unix.Listen(l, 8))
 	release()
