@@ -117,8 +117,8 @@ func (s *Server) joinThen(client, upstream net.Conn, toClient, toUpstream []byte
 	}
 }
 
-// sweepEvery is how often tunnels are looked at in which a client may have closed its side for good behind bytes that no
-// server takes. Looking takes about a microsecond for each tunnel.
+// sweepEvery is how often tunnels are looked at in which a client may have closed its side for good unseen: it had ended its
+// sending before, or sent bytes that no server takes. Looking takes about a microsecond for each tunnel.
 const sweepEvery = 30 * time.Second
 
 // sweep ends the tunnels that are abandoned, and comes back while there are tunnels. Else a program could take all

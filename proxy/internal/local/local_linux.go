@@ -43,7 +43,8 @@ func Dial(to netip.AddrPort) net.Conn {
 	if !to.Addr().IsLoopback() || to.Addr().Is4In6() {
 		return nil
 	}
-	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error { return connect(raw, to) }}
+	// A server on this host cannot be gone without a word, so there is nothing to keep alive.
+	dialer := net.Dialer{KeepAlive: -1, Control: func(_, _ string, raw syscall.RawConn) error { return connect(raw, to) }}
 	c, err := dialer.Dial("tcp", to.String())
 	if err != nil {
 		return nil

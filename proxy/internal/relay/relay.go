@@ -45,7 +45,7 @@ type Running struct {
 	left       atomic.Bool // see Leave
 	taken      atomic.Bool // b has all that a sent
 
-	waiting int  // at the last call of Abandoned
+	waiting int  // at the last call of Abandoned; or ended
 	probed  bool // by Abandoned
 }
 
@@ -81,23 +81,27 @@ func (r *Running) Leave() {
 // nothing moves.
 func (r *Running) Waiting() int { return waiting(r.a, r.b) }
 
-// Abandoned reports whether nobody is left to whom it matters whether the tunnel goes on: what the client sent has not moved
-// since the last call, which was not just now, and meanwhile the client has closed its side for good. It is not called by
-// two goroutines at once. Clients whose bytes are all delivered are found without it.
+// Abandoned looks after a tunnel that may have lost its client unseen: one that has ended its sending, or whose bytes the
+// far side does not take. Where that was so at the last call too, which was not just now, the client is probed from then on;
+// if it has closed its side for good the tunnel ends by that, or, where bytes of it wait, true is reported: there is nobody
+// to whom it matters whether they arrive. A tunnel that moves costs no probe. It is not called by two goroutines at once.
 func (r *Running) Abandoned() bool {
-	if r.taken.Load() {
-		return false
-	}
 	last := r.waiting
-	if r.waiting = r.Waiting(); r.waiting == 0 || r.waiting != last {
+	if r.waiting = r.Waiting(); r.taken.Load() {
+		r.waiting = ended
+	}
+	if r.waiting == 0 || r.waiting != last {
 		return false
 	}
 	if !r.probed {
 		r.probed = true
 		probe(r.a)
 	}
-	return isGone(r.a)
+	return r.waiting != ended && isGone(r.a)
 }
+
+// ended stands for the number of bytes that wait where no more will come.
+const ended = -1
 
 func (r *Running) direction(dst, src net.Conn, first []byte) {
 	err := send(dst, src, first)

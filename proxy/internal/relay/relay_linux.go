@@ -119,9 +119,8 @@ func probe(c net.Conn) {
 }
 
 // waitGone waits until the peer of c, which has ended its sending, can not receive any more either, or until c is closed
-// here, and reports true. Only now are there probes: a tunnel that is open both ways costs none.
+// here, and reports true. A peer that sends nothing by itself any more is found by probes (see Abandoned).
 func waitGone(c net.Conn) bool {
-	probe(c)
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return false

@@ -120,9 +120,9 @@ func TestNET25_PeerThatHasClosedBothWays(t *testing.T) {
 	usual := gone
 	gone = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2}
 	defer func() { gone = usual }()
-	reader, answering, stillOpen := joined(t, "tcp", "tcp", Tunnel{})
+	reader, answering, stillOpen, first := joinedRunning(t, "tcp", "tcp", Tunnel{})
 	_ = CloseWrite(reader)
-	client, server, done := joined(t, "tcp", "tcp", Tunnel{})
+	client, server, done, second := joinedRunning(t, "tcp", "tcp", Tunnel{})
 	raw, err := client.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +137,14 @@ func TestNET25_PeerThatHasClosedBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.Close()
+	if !settles(func() bool { return first.taken.Load() && second.taken.Load() }) {
+		t.Fatal("the end of input was not passed on")
+	}
+	for range 2 {
+		if first.Abandoned() || second.Abandoned() {
+			t.Error("abandoned although nothing is known yet")
+		}
+	}
 	<-done // though the server never answers
 	select {
 	case <-stillOpen:

@@ -67,6 +67,11 @@ func connPair(t testing.TB, network string) (a, b net.Conn) {
 
 // joined starts a tunnel between two connections and returns their far ends.
 func joined(t testing.TB, first, second string, tunnel Tunnel) (client, server net.Conn, done chan struct{}) {
+	client, server, done, _ = joinedRunning(t, first, second, tunnel)
+	return client, server, done
+}
+
+func joinedRunning(t testing.TB, first, second string, tunnel Tunnel) (client, server net.Conn, done chan struct{}, r *Running) {
 	t.Helper()
 	client, tunnel.A = connPair(t, first)
 	server, tunnel.B = connPair(t, second)
@@ -75,8 +80,7 @@ func joined(t testing.TB, first, second string, tunnel Tunnel) (client, server n
 	}
 	done = make(chan struct{})
 	tunnel.Done = func() { close(done) }
-	tunnel.Start()
-	return client, server, done
+	return client, server, done, tunnel.Start()
 }
 
 var kinds = []string{"tcp", "unix"}
