@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // greets serves a Unix socket of the host that says "hello" to everybody who can open its file.
@@ -60,6 +62,75 @@ func TestNet_80_SocketsOfTheHostByPath(t *testing.T) {
 			prints(strings.Join([]string{"hello", "hello", "hello", "hello", "hello", "hello", "FileNotFoundError"}, "\n"))
 		run(object{"allowAllUnixSockets": true}).
 			prints(strings.Join([]string{"hello", "hello", "hello", "hello", "hello", "hello", "FileNotFoundError"}, "\n"))
+	})
+}
+
+// TestNet_80_MovedSockets: a location where the command may rename says nothing; what was there at the start counts.
+func TestNet_80_MovedSockets(t *testing.T) {
+	need(t, "python3")
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.mkdir("ok", 0o755)
+		for _, path := range []string{b.work + "/ok/standing", b.work + "/file", b.work + "/other", b.work + "/another"} {
+			b.greets(path)
+		}
+		script := greeting + `
+import os
+def reach(path):
+    s = socket.socket(socket.AF_UNIX)
+    try: s.connect(path); print(s.recv(9).decode())
+    except OSError as e: print(type(e).__name__)
+reach("ok/standing")
+reach("file")
+os.rename("other", "ok/moved")
+reach("ok/moved")
+os.rename("another", "file")
+reach("file")
+os.rename("ok/standing", "ok/renamed")
+reach("ok/renamed")
+os.rename("ok", "elsewhere")
+os.mkdir("ok")
+os.rename("elsewhere/moved", "ok/standing")
+reach("ok/standing")
+`
+		c := cfg{aw: list{"."}, net: object{"allowUnixSockets": list{"ok", "file"}}}
+		denied := "PermissionError"
+		b.run(c, "python3", "-c", script).ok().prints(strings.Join([]string{"hello", "hello", denied, denied, "hello", denied}, "\n"))
+	})
+}
+
+// TestNet_81_NothingOutlivesTheCommand: a hand that connects to a server without room does not keep srt from ending, though a
+// thread of the command takes the time limit of the socket away.
+func TestNet_81_NothingOutlivesTheCommand(t *testing.T) {
+	need(t, "python3")
+	eachAlong(t, func(t *testing.T, b *box) {
+		path := b.dir + "/full"
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		b.must(err)
+		t.Cleanup(func() { unix.Close(fd) })
+		b.must(unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+		b.must(os.Chmod(path, 0o777))
+		b.must(unix.Listen(fd, 0))
+		first, err := net.Dial("unix", path)
+		b.must(err)
+		t.Cleanup(func() { first.Close() })
+		b.run(cfg{net: object{"allowUnixSockets": list{path}}}, "python3", "-c", `
+import os, socket, sys, threading, time
+def connect():
+    while True:
+        s = socket.socket(socket.AF_UNIX)
+        def meddle():
+            try:
+                while True: s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bytes(16))
+            except OSError: pass
+        threading.Thread(target=meddle, daemon=True).start()
+        try: s.connect(sys.argv[1])
+        except OSError: pass
+        s.close()
+for _ in range(4): threading.Thread(target=connect, daemon=True).start()
+time.sleep(0.5)
+print("done", flush=True)
+os._exit(0)
+`, path).ok().prints("done")
 	})
 }
 
