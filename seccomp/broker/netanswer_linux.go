@@ -1,15 +1,21 @@
 package broker
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // Some answers are more than a number, and go to the caller's memory. It is reached by way of the thread's directory in
-// /proc: a number could mean another process by the time that something is written.
+// /proc: a number could mean another process by the time that something is written. That way the kernel writes to memory
+// that the caller may only read as well (proc_pid_mem(5)), so what the caller may is asked for before.
 
 func nativeBytes(v int32) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(v)) }
 
@@ -42,8 +48,13 @@ func (c *call) writeSized(value []byte, size int32, at, sizeAt uint64, whole boo
 	if whole {
 		told = len(value)
 	}
+	parts := [...]part{{at, value[:n]}, {sizeAt, nativeBytes(int32(told))}}
 	memory := -1
+	writable := true
 	err := c.onThread(func(t *thread) (err error) {
+		if writable, err = t.mayWrite(parts[:]); err != nil {
+			return err
+		}
 		memory, err = unix.Openat(t.dir, "mem", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -51,21 +62,73 @@ func (c *call) writeSized(value []byte, size int32, at, sizeAt uint64, whole boo
 		return c.broken(errors.Join(errWrite, err))
 	}
 	defer unix.Close(memory)
-	if !c.waits() {
+	switch {
+	case !c.waits():
 		return unix.EINTR // it may be another process's
+	case !writable:
+		return unix.EFAULT
 	}
-	for _, part := range [...]struct {
-		at   uint64
-		what []byte
-	}{{at, value[:n]}, {sizeAt, nativeBytes(int32(told))}} {
-		if len(part.what) == 0 {
+	for _, p := range parts {
+		if len(p.what) == 0 {
 			continue
 		}
-		if written, err := unix.Pwrite(memory, part.what, int64(part.at)); err != nil || written < len(part.what) {
+		if written, err := unix.Pwrite(memory, p.what, int64(p.at)); err != nil || written < len(p.what) {
 			return unix.EFAULT
 		}
 	}
 	return 0
+}
+
+// part is what is to be written, and where.
+type part struct {
+	at   uint64
+	what []byte
+}
+
+// mayWrite tells whether the thread may write to all that is to be written (proc_pid_maps(5)).
+func (t *thread) mayWrite(parts []part) (bool, error) {
+	fd, err := unix.Openat(t.dir, "maps", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, err
+	}
+	f := os.NewFile(uintptr(fd), "maps")
+	defer f.Close()
+	return writableIn(f, parts)
+}
+
+// errMaps says that the kernel's account of a process's memory is not understood.
+var errMaps = errors.New("a line of /proc/PID/maps is not understood")
+
+// writableIn tells whether a list of mappings, which is in the order of their addresses, has all parts writable.
+func writableIn(maps io.Reader, parts []part) (bool, error) {
+	left := make([]uint64, len(parts)) // the first byte of each that is not found yet
+	for i, p := range parts {
+		left[i] = p.at
+	}
+	done := func() bool {
+		for i, p := range parts {
+			if left[i]-p.at < uint64(len(p.what)) {
+				return false
+			}
+		}
+		return true
+	}
+	lines := bufio.NewScanner(maps)
+	for !done() && lines.Scan() {
+		place, rights, _ := strings.Cut(lines.Text(), " ")
+		from, to, _ := strings.Cut(place, "-")
+		start, err := strconv.ParseUint(from, 16, 64)
+		end, err2 := strconv.ParseUint(to, 16, 64)
+		if err != nil || err2 != nil || len(rights) < 2 {
+			return false, errMaps
+		}
+		for i := range left {
+			if rights[1] == 'w' && start <= left[i] && left[i] < end {
+				left[i] = end
+			}
+		}
+	}
+	return done(), lines.Err()
 }
 
 // errWrite says that the memory of a live caller cannot be written, which the kernel could do.
