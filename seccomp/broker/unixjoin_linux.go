@@ -19,16 +19,25 @@ type unixPeer struct {
 	address []byte       // with object -1
 	id      unixIdentity // of the object
 	kind    int          // SOCK_STREAM, SOCK_SEQPACKET or SOCK_DGRAM
-
-	namespace uint64 // SO_NETNS_COOKIE of the socket, which its abstract names are in; 0 on a kernel that does not tell
 }
 
-// key is the same for those who are to be connected to the same peer.
-func (u *unixPeer) key() string {
+// unixKey is the same for those who are to be connected to the same peer.
+type unixKey struct {
+	file      unixIdentity
+	name      string // an abstract one
+	namespace uint64 // SO_NETNS_COOKIE of what has it
+	alone     uint64 // the call that waits for nobody else
+}
+
+func (u *unixPeer) key() unixKey {
 	if u.object >= 0 {
-		return fmt.Sprintf("file %d %d", u.id.dev, u.id.ino)
+		return unixKey{file: u.id}
 	}
-	return fmt.Sprintf("name %d %q", u.namespace, u.address)
+	namespace, err := unix.GetsockoptUint64(u.socket, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		namespace = 0 // an older kernel
+	}
+	return unixKey{name: string(u.address), namespace: namespace}
 }
 
 // expected are the errors that a program for the connect lets pass: whatever else can be said of it is known before. A

@@ -18,7 +18,7 @@ type unixQueue struct {
 	limit  int // of those who wait; 0: not asked for yet
 
 	mu       sync.Mutex // held by nobody who waits
-	turns    map[string]*unixTurn
+	turns    map[unixKey]*unixTurn
 	count    int
 	runners  map[*worker]struct{}
 	free     int // runners that try nobody
@@ -41,8 +41,8 @@ type unixTurn struct {
 type unixWaiter struct {
 	c       *call
 	peer    *unixPeer
-	key     string // of the peer
-	once    bool   // it is to be tried once, and not to wait
+	key     unixKey // of the peer
+	once    bool    // it is to be tried once, and not to wait
 	start   time.Time
 	limit   time.Duration // the caller's own, 0 for none
 	restore func()        // gives the socket that limit back
@@ -63,12 +63,12 @@ const (
 )
 
 func (q *unixQueue) prepare(s *Server) {
-	q.server, q.turns, q.runners = s, map[string]*unixTurn{}, map[*worker]struct{}{}
+	q.server, q.turns, q.runners = s, map[unixKey]*unixTurn{}, map[*worker]struct{}{}
 	q.due, q.watch = make(chan struct{}, unixRunners), make(chan struct{}, 1)
 }
 
 // waitedFor tells whether somebody waits for a peer.
-func (q *unixQueue) waitedFor(key string) bool {
+func (q *unixQueue) waitedFor(key unixKey) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.turns[key] != nil
@@ -78,7 +78,7 @@ func (q *unixQueue) waitedFor(key string) bool {
 // has most of them waiting is given up (EAGAIN): false says that it is this one.
 func (q *unixQueue) add(w *unixWaiter) bool {
 	if w.once {
-		w.key = "" // it waits for nobody
+		w.key = unixKey{alone: w.c.id} // it waits for nobody
 	}
 	evicted, ok := q.admit(w)
 	if evicted != nil {
@@ -110,9 +110,6 @@ func (q *unixQueue) admit(w *unixWaiter) (evicted *unixWaiter, ok bool) {
 
 // enqueue puts a call at the end of its turn, and tells whether that is a new one. q.mu is held.
 func (q *unixQueue) enqueue(w *unixWaiter, now time.Time) (fresh bool) {
-	if w.key == "" {
-		w.key = fmt.Sprint("one ", w.c.id)
-	}
 	t := q.turns[w.key]
 	if fresh = t == nil; fresh {
 		t = &unixTurn{pause: lookFirst, due: now}

@@ -140,7 +140,7 @@ func TestUnix_WhoWaitsIsBounded_NET81(t *testing.T) {
 
 // waiterOf is a call of a process that began to wait at a time.
 func waiterOf(process, start int, held bool) *unixWaiter {
-	return &unixWaiter{c: &call{status: status{tgid: process}}, key: fmt.Sprint(start % 3), start: time.Unix(int64(start), 0), held: held}
+	return &unixWaiter{c: &call{status: status{tgid: process}}, key: unixKey{name: fmt.Sprint(start % 3)}, start: time.Unix(int64(start), 0), held: held}
 }
 
 // TestUnixQueue_TheGreediestMakesRoom: whose call is given up for another one.
@@ -162,7 +162,7 @@ func TestUnixQueue_TheGreediestMakesRoom_NET81(t *testing.T) {
 		{"the first and last", []int{1, 2, 2, 2, 1}, nil, 4, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			q := unixQueue{turns: map[string]*unixTurn{}}
+			q := unixQueue{turns: map[unixKey]*unixTurn{}}
 			var list []*unixWaiter
 			for i, process := range c.processes {
 				w := waiterOf(process, i, slices.Contains(c.held, i))
@@ -185,7 +185,7 @@ func TestUnixQueue_TheGreediestMakesRoom_NET81(t *testing.T) {
 
 // TestUnixQueue_Order: of those who wait for one peer the first is tried, and of the peers the one that is due.
 func TestUnixQueue_Order_NET81(t *testing.T) {
-	q := unixQueue{turns: map[string]*unixTurn{}, runners: map[*worker]struct{}{}, free: 1, watching: true}
+	q := unixQueue{turns: map[unixKey]*unixTurn{}, runners: map[*worker]struct{}{}, free: 1, watching: true}
 	q.server = &Server{}
 	runner := &worker{}
 	q.runners[runner] = struct{}{}

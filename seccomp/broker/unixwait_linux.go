@@ -27,9 +27,6 @@ func (c *call) joinUnix(u *unixPeer) outcome {
 	if err != nil {
 		return failed(c.broken(fmt.Errorf("ask for a socket's flags: %w", err)))
 	}
-	if u.namespace, err = unix.GetsockoptUint64(u.socket, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err != nil {
-		u.namespace = 0 // an older kernel
-	}
 	start := time.Now()
 	limit, restore, err := c.s.unix.timeouts.shorten(u.socket)
 	if err != nil {
