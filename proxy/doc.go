@@ -6,7 +6,7 @@
 //
 // A connection goes this way; each step is a file:
 //
-//	server.go    accept, count, track for Close
+//	server.go    accept, count                       / scope.go       what ends with a command, and what is seen out
 //	capture.go   a connection of a program that knows no proxy: the broker of its connect(2) asks here in place of a client
 //	names.go     the synthetic addresses that stand for names inside; dns.go: the stub that tells programs
 //	client.go    first byte (NET-22) -> SOCKS or HTTP heads; auth.go: who it is (NET-18 to NET-21)

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +155,30 @@ func TestServeForEndsWithItsListener(t *testing.T) {
 	}
 }
 
+// TestServeForEndsThoughItIsFull: the command that has all the connections there are ends as well.
+func TestServeForEndsThoughItIsFull(t *testing.T) {
+	port := never(t)
+	h := serving(start(t, allowPort(port), func(o *Options) { o.Limits.Connections = 1 }))
+	l := listen(t)
+	served := make(chan error, 1)
+	go func() { served <- h.server.ServeFor(l, "the key", nil) }()
+	p := connect(t, l.Addr().String())
+	p.send("CONNECT 127.0.0.1:%d HTTP/1.1\r\n%s\r\n", port, auth)
+	p.want(established)
+	waiting := connect(t, l.Addr().String())
+	waiting.send("C")
+	if !settles(func() bool { return strings.Contains(stacks(), "(*Server).admit") }) {
+		t.Fatal("the second client is not waiting")
+	}
+	l.Close()
+	if err := <-served; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if !settles(func() bool { return h.held() == 0 && len(h.server.slots) == 0 }) {
+		t.Errorf("%d connections and %d slots are held", h.held(), len(h.server.slots))
+	}
+}
+
 // TestClientThatClosedBehindItsBytesIsFound: a server that takes nothing cannot keep a tunnel alive that nobody has.
 func TestClientThatClosedBehindItsBytesIsFound(t *testing.T) {
 	port := never(t)
@@ -184,4 +210,10 @@ func TestClientThatClosedBehindItsBytesIsFound(t *testing.T) {
 // addrPortOf is a port of loopback as a program connects to it.
 func addrPortOf(port int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+}
+
+// stacks are those of all goroutines.
+func stacks() string {
+	buf := make([]byte, 1<<20)
+	return string(buf[:runtime.Stack(buf, true)])
 }

@@ -125,13 +125,15 @@ func (s *Server) serve(l net.Listener, handle func(net.Conn)) error {
 			continue
 		}
 		delay = 0
-		select {
-		case s.slots <- struct{}{}:
-		case <-s.ctx.Done():
+		if err := s.admit(l); err != nil {
 			_ = c.Close()
-			return nil
+			if s.isClosed() {
+				return nil
+			}
+			return err
 		}
 		if !s.track(c) {
+			<-s.slots
 			return nil
 		}
 		go func() {
@@ -140,6 +142,35 @@ func (s *Server) serve(l net.Listener, handle func(net.Conn)) error {
 		}()
 	}
 }
+
+// admit takes a slot for a client of l, and waits for one as long as l is open: when it is closed because its command has
+// ended, the slots may be those of the command.
+func (s *Server) admit(l net.Listener) error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	ticker := time.NewTicker(admitTick)
+	defer ticker.Stop()
+	for {
+		select {
+		case s.slots <- struct{}{}:
+			return nil
+		case <-s.ctx.Done():
+			return ErrServerClosed
+		case <-ticker.C:
+			if timed, ok := l.(interface{ SetDeadline(time.Time) error }); ok {
+				if err := timed.SetDeadline(time.Time{}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// admitTick is how often a server without a slot looks whether the listener is open.
+const admitTick = 100 * time.Millisecond
 
 func (s *Server) isClosed() bool {
 	s.mu.Lock()
