@@ -256,7 +256,7 @@ func (x *connection) simultaneous(fd, family int, local netip.AddrPort) (errno s
 // deserted tells whether the program closed its socket while it was dialled for, after which the copy here was the last: then
 // nothing is to be relayed. fd is the other end.
 func (x *connection) deserted(fd int) bool {
-	closeInterruptibly(x.socket)
+	x.network.close(x.socket)
 	x.mu.Lock()
 	x.socket = -1
 	x.mu.Unlock()

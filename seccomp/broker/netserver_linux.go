@@ -50,6 +50,7 @@ type network struct {
 	waiters    atomic.Int32  // callers that are looked at
 	patience   time.Duration // joinLimit
 
+	guard    guard
 	poller   poller
 	arrivals arrivals
 	own      atomic.Pointer[ownNetwork]
