@@ -18,6 +18,18 @@ import (
 // listens tells whether something in the sandbox listens at a loopback address (proc_pid_net(5)). If that cannot be found
 // out, it is reported and counts as if it did: then nothing leaves the sandbox.
 func (c *call) listens(at netip.AddrPort) bool {
+	n := &c.s.network
+	if c.w != nil && n.spares.unused() {
+		c.s.pool.handOn(c.w, true) // the start of a hand takes long
+	}
+	if yes, known := n.diagnosis.listens(&n.spares, at); known {
+		return yes
+	}
+	return c.listed(at)
+}
+
+// listed is listens for a kernel that has no sock_diag(7).
+func (c *call) listed(at netip.AddrPort) bool {
 	for _, name := range [...]string{"net/tcp", "net/tcp6"} {
 		fd := -1
 		err := c.onThread(func(t *thread) (err error) {

@@ -50,12 +50,13 @@ type network struct {
 	waiters    atomic.Int32  // callers that are looked at
 	patience   time.Duration // joinLimit
 
-	guard    guard
-	poller   poller
-	arrivals arrivals
-	own      atomic.Pointer[ownNetwork]
-	turn     atomic.Uint32
-	spares   spares
+	guard     guard
+	poller    poller
+	arrivals  arrivals
+	own       atomic.Pointer[ownNetwork]
+	turn      atomic.Uint32
+	spares    spares
+	diagnosis diagnosis
 
 	mu          sync.Mutex
 	connections map[uint64]*connection
@@ -94,6 +95,7 @@ func (n *network) finish() {
 	n.stop()
 	n.goroutines.Wait()
 	n.spares.close()
+	n.diagnosis.close()
 	n.arrivals.close()
 	n.poller.close()
 }

@@ -137,6 +137,13 @@ func (p *spares) getHand() (Hand, error) {
 	return h, nil
 }
 
+// unused tells whether there is no hand yet.
+func (p *spares) unused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hand == nil
+}
+
 // dropHand ends the hand, if there is one. p.making is held.
 func (p *spares) dropHand() {
 	p.mu.Lock()
