@@ -61,7 +61,6 @@ func socksLiteral(host string, port int) string {
 
 // TestNET7_CapturePossible: what could be allowed is what the lists, the list of the command, or the callback might allow.
 func TestNET7_CapturePossible(t *testing.T) {
-	const key = "the key"
 	lists := &policy.CommandLists{}
 	ask := func(context.Context, Question) (Answer, error) { return Answer{}, nil }
 	rules := policy.NetworkRules{AllowedDomains: []string{"name.test:443"}, DeniedDomains: []string{"evil.test"}}

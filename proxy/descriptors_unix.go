@@ -14,5 +14,5 @@ func descriptors() uint64 {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return math.MaxUint64
 	}
-	return uint64(limit.Cur)
+	return limit.Cur
 }

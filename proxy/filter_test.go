@@ -122,9 +122,8 @@ func TestNET35_36_37_Refusals(t *testing.T) {
 // TestNET36_WithoutAFilter: nothing of this applies (TestNET28_29_30_32_Forwarding has TRACE).
 func TestNET36_WithoutAFilter(t *testing.T) {
 	for _, target := range []string{"/a/../b", "//a", `/\a`, "/\xff", "/a?"} {
-		s := script(t, ok200)
 		for _, f := range []Filtering{{}, {AmbiguousRequestTarget: config.TargetNormalize}} {
-			s = script(t, ok200)
+			s := script(t, ok200)
 			upstream, _ := exchangeWith(t, s, "TRACK http://127.0.0.1:PORT"+target+" HTTP/1.0\r\n"+auth+"\r\n", filtered(f))
 			if want := fmt.Sprintf("TRACK %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", target, s.port); upstream != want {
 				t.Errorf("%q", upstream)

@@ -75,8 +75,8 @@ func (l *launch) resolveSockets(in policy.PathInput) error {
 // starts.
 func withoutLinks(p string) string {
 	for head, tail := p, ""; ; {
-		if real, err := filepath.EvalSymlinks(head); err == nil {
-			return filepath.Join(real, tail)
+		if target, err := filepath.EvalSymlinks(head); err == nil {
+			return filepath.Join(target, tail)
 		}
 		if head == "/" {
 			return p
@@ -126,7 +126,7 @@ func (p *linuxProcess) serveCapture() error {
 			}()
 			return nil
 		}
-		udp.Close()
+		_ = udp.Close() // nothing was sent
 	}
 	close(c.done)
 	return err
@@ -196,6 +196,7 @@ func (c *captureService) configure(l *launch, config *broker.Config) {
 // gate lets the broker ask the proxy server, which knows nothing of it.
 type gate struct{ capture *proxy.Capture }
 
+// Judge implements broker.Gate.
 func (g gate) Judge(pid int, dst netip.AddrPort) (broker.Way, error) {
 	w, err := g.capture.Judge(pid, dst)
 	if err != nil {
@@ -204,12 +205,15 @@ func (g gate) Judge(pid int, dst netip.AddrPort) (broker.Way, error) {
 	return way{w}, nil
 }
 
+// Loopback implements broker.Gate.
 func (g gate) Loopback(dst netip.AddrPort) bool { return g.capture.Loopback(dst) }
 
+// Datagram implements broker.Gate.
 func (g gate) Datagram(pid int, dst netip.AddrPort) { g.capture.Datagram(pid, dst) }
 
 type way struct{ captured *proxy.CapturedWay }
 
+// Dial implements broker.Way.
 func (w way) Dial(ctx context.Context) (broker.Upstream, error) {
 	u, err := w.captured.Dial(ctx)
 	if err != nil {

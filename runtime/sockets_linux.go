@@ -134,7 +134,7 @@ func (r *socketRules) note(location string) bool {
 		return true
 	}
 	r.pins = append(r.pins, pin)
-	r.there[numberOf(uint64(st.Dev), st.Ino)] = struct{}{}
+	r.there[numberOf(st.Dev, st.Ino)] = struct{}{}
 	return true
 }
 

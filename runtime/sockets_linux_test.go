@@ -33,7 +33,7 @@ func askAbout(t *testing.T, r *socketRules, path string) bool {
 	if err := unix.Lstat(path, &st); err != nil {
 		t.Fatal(err)
 	}
-	return r.allowed(path, uint64(st.Dev), st.Ino)
+	return r.allowed(path, st.Dev, st.Ino)
 }
 
 // TestNet_80_SocketsThatCanBeMoved: where the command may write, only the sockets count that were there at the start.
@@ -131,7 +131,7 @@ func TestNet_80_ListedSockets(t *testing.T) {
 		}
 	}
 	var nobody *socketRules
-	if nobody.allowed(dir+"/s", uint64(st.Dev), st.Ino) || nobody.release() != nil {
+	if nobody.allowed(dir+"/s", st.Dev, st.Ino) || nobody.release() != nil {
 		t.Error("without rules something is allowed")
 	}
 }

@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -210,7 +211,7 @@ func startServers(self string) (addresses []string, end func(), err error) {
 	}
 	line := make([]byte, 256)
 	n, err := out.Read(line)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		end()
 		return nil, nil, err
 	}

@@ -148,7 +148,7 @@ func (q *unixQueue) start() {
 
 // greediest is the call to give up for another one: the last of the process that has most of them waiting, nil if that is the
 // process of the new one. q.mu is held.
-func (q *unixQueue) greediest(new *unixWaiter) *unixWaiter {
+func (q *unixQueue) greediest(newest *unixWaiter) *unixWaiter {
 	counts := map[int]int{}
 	last := map[int]*unixWaiter{}
 	for _, t := range q.turns {
@@ -160,14 +160,14 @@ func (q *unixQueue) greediest(new *unixWaiter) *unixWaiter {
 			}
 		}
 	}
-	most := new.c.status.tgid
+	most := newest.c.status.tgid
 	counts[most]++
 	for process, n := range counts {
 		if n > counts[most] && last[process] != nil {
 			most = process
 		}
 	}
-	if most == new.c.status.tgid {
+	if most == newest.c.status.tgid {
 		return nil
 	}
 	return last[most]

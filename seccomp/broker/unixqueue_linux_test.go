@@ -254,8 +254,8 @@ func TestUnixOwn_Handles_NET80(t *testing.T) {
 		if err := unix.Fstat(at, &st); err != nil {
 			t.Fatal(err)
 		}
-		handle := handleOf(at, unix.Major(uint64(st.Dev)))
-		if again := handleOf(at, unix.Major(uint64(st.Dev))); again != handle {
+		handle := handleOf(at, unix.Major(st.Dev))
+		if again := handleOf(at, unix.Major(st.Dev)); again != handle {
 			t.Errorf("two handles of one file: %q and %q", handle, again)
 		}
 		if handle != "" && seen[handle] {
