@@ -1,5 +1,3 @@
-//go:build unix
-
 package proxy
 
 import (
@@ -8,10 +6,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -107,32 +103,4 @@ func idleEnds(args []string) error {
 	_, err = io.Copy(io.Discard, os.Stdin)
 	fmt.Fprintln(io.Discard, len(ends))
 	return err
-}
-
-// startHelper runs a program of this file until stop is called, which waits for it.
-func startHelper(t *testing.T, args string) (out io.Reader, stop func()) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, "-test.run=^TestHelper$")
-	cmd.Env = append(os.Environ(), helperVariable+"="+args)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err = cmd.StdoutPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop = sync.OnceFunc(func() {
-		in.Close()
-		_ = cmd.Wait()
-	})
-	t.Cleanup(stop)
-	return out, stop
 }

@@ -5,9 +5,12 @@ package proxy
 import (
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -121,4 +124,32 @@ func TestSlowPeersHoldBoundedMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// startHelper runs a program of this file until stop is called, which waits for it.
+func startHelper(t *testing.T, args string) (out io.Reader, stop func()) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^TestHelper$")
+	cmd.Env = append(os.Environ(), helperVariable+"="+args)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(stop)
+	return out, stop
 }
