@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/seccomp/broker/internal/mapping"
 )
 
 // Some answers are more than a number, and go to the caller's memory. It is reached by way of the thread's directory in
@@ -93,7 +95,25 @@ func (t *thread) mayWrite(parts []part) (bool, error) {
 	}
 	f := os.NewFile(uintptr(fd), "maps")
 	defer f.Close()
-	return writableIn(f, parts)
+	may, err := writableAt(fd, parts)
+	if errors.Is(err, mapping.ErrUnsupported) {
+		return writableIn(f, parts)
+	}
+	return may, err
+}
+
+// writableAt asks about each place alone: a process can have very many mappings.
+func writableAt(maps int, parts []part) (bool, error) {
+	for _, p := range parts {
+		for at := p.at; at-p.at < uint64(len(p.what)); {
+			end, err := mapping.Writable(maps, at)
+			if err != nil || end <= at {
+				return false, err
+			}
+			at = end
+		}
+	}
+	return true, nil
 }
 
 // errMaps says that the kernel's account of a process's memory is not understood.
