@@ -22,7 +22,7 @@ type query struct {
 
 const (
 	writable = 0x02                                                      // PROCMAP_QUERY_VMA_WRITABLE
-	request  = 3<<30 | uintptr(unsafe.Sizeof(query{}))<<16 | 'f'<<8 | 17 // _IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)
+	request  = 3<<30 | unsafe.Sizeof(query{})<<16 | 'f'<<8 | 17 // _IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)
 )
 
 // Writable gives the end of the writable mapping that an address is in, 0 if it is in none. maps is a descriptor of
