@@ -21,7 +21,7 @@ type query struct {
 }
 
 const (
-	writable = 0x02                                                      // PROCMAP_QUERY_VMA_WRITABLE
+	writable = 0x02                                             // PROCMAP_QUERY_VMA_WRITABLE
 	request  = 3<<30 | unsafe.Sizeof(query{})<<16 | 'f'<<8 | 17 // _IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)
 )
 
