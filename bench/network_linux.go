@@ -5,6 +5,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/srt-sandbox/srt/bench/internal/local"
 )
 
 // network measures the same client and server with nothing between them, and through each sandbox.
@@ -21,7 +23,7 @@ func network(b *bed) []group {
 	peers := append([]peer{outside}, b.sandboxes()...)
 	groups := b.exchanges(p, peers, s, "proxy", "through the proxy")
 
-	own, err := ownAddress()
+	own, err := local.Address()
 	if err != nil {
 		return append(groups, failed("programs that ignore the proxy", err))
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/srt-sandbox/srt/bench/internal/local"
 )
 
 // What the first byte of a raw connection asks for.
@@ -35,7 +37,7 @@ func newServer(ip string) (*server, error) {
 	if err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
-	raw, web = localOnly{raw, ip}, localOnly{web, ip}
+	raw, web = local.Only(raw, ip), local.Only(web, ip)
 	s := &server{raw, web, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "ok") // a client that has gone is its own business
 	})}}
@@ -94,38 +96,4 @@ func answer(c net.Conn) {
 			}
 		}
 	}
-}
-
-// localOnly drops connections that come from another host.
-type localOnly struct {
-	net.Listener
-	ip string
-}
-
-func (l localOnly) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if from, ok := c.RemoteAddr().(*net.TCPAddr); ok && (from.IP.IsLoopback() || from.IP.String() == l.ip) {
-			return c, nil
-		}
-		c.Close()
-	}
-}
-
-// ownAddress returns an IPv4 address of this host that is not loopback: what a program without proxies connects to,
-// because loopback stays inside a sandbox. Traffic to it does not leave the host.
-func ownAddress() (string, error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return "", err
-	}
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
-			return n.IP.String(), nil
-		}
-	}
-	return "", errors.New("this host has no IPv4 address but loopback")
 }

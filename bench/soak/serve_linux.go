@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+
+	"github.com/srt-sandbox/srt/bench/internal/local"
 )
 
 // serve is the far end: an echo server and a web server, until standard input ends.
 func serve([]string) error {
-	ip, err := ownAddress()
+	ip, err := local.Address()
 	if err != nil {
 		return err
 	}
@@ -22,8 +24,8 @@ func serve([]string) error {
 	if err != nil {
 		return err
 	}
-	go echoServer(localOnly{raw, ip})
-	go http.Serve(localOnly{web, ip}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	go echoServer(local.Only(raw, ip))
+	go http.Serve(local.Only(web, ip), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "ok") // a client that has gone is its own business
 	}))
 	fmt.Println(raw.Addr(), web.Addr())
@@ -44,37 +46,4 @@ func echoServer(l net.Listener) {
 			}
 		}()
 	}
-}
-
-// localOnly drops connections that come from another host.
-type localOnly struct {
-	net.Listener
-	ip string
-}
-
-func (l localOnly) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if from, ok := c.RemoteAddr().(*net.TCPAddr); ok && (from.IP.IsLoopback() || from.IP.String() == l.ip) {
-			return c, nil
-		}
-		c.Close()
-	}
-}
-
-// ownAddress returns an IPv4 address of this host that is not loopback: traffic to it does not leave the host.
-func ownAddress() (string, error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return "", err
-	}
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
-			return n.IP.String(), nil
-		}
-	}
-	return "", fmt.Errorf("this host has no IPv4 address but loopback")
 }
