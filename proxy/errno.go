@@ -31,7 +31,7 @@ func withErrno(err error) error { return &errnoError{Errno(err), err} }
 //	              reach it (5xx).
 //	ENETUNREACH   no route.
 //	ETIMEDOUT     nobody answered in time (504 from a proxy included).
-//	EAGAIN        srt, or the host, has no descriptor or no memory left for another connection: the program may try again
+//	EAGAIN        srt, or the host, has no descriptor, memory or port left for another connection: the program may try again
 //	              (connect(2) has it for "no more free local ports", which is as much of the host's making).
 func Errno(err error) syscall.Errno {
 	var known *errnoError
@@ -76,8 +76,8 @@ var dialErrnos = [...]struct{ is, told syscall.Errno }{
 	{syscall.EPERM, syscall.EHOSTUNREACH},
 	{syscall.EACCES, syscall.EHOSTUNREACH},
 	{syscall.ENETDOWN, syscall.ENETUNREACH},
-	{syscall.EADDRNOTAVAIL, syscall.ENETUNREACH}, // no address of this host has a way there
-	{syscall.EINVAL, syscall.ENETUNREACH},        // an address that cannot be connected to, such as a link-local one without a zone
+	{syscall.EADDRNOTAVAIL, syscall.EAGAIN}, // this host has no port left to connect from
+	{syscall.EINVAL, syscall.ENETUNREACH},   // an address that cannot be connected to, such as a link-local one without a zone
 }
 
 // proxyErrno is what a program is told for the answer of a parent proxy to CONNECT.

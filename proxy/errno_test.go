@@ -35,7 +35,7 @@ func TestErrno(t *testing.T) {
 		{"kernel's time-out", connectError(errTimedOut), syscall.ETIMEDOUT},
 		{"a firewall is not the policy", connectError(syscall.EACCES), syscall.EHOSTUNREACH},
 		{"nor is this one", connectError(syscall.EPERM), syscall.EHOSTUNREACH},
-		{"no address of this host", connectError(syscall.EADDRNOTAVAIL), syscall.ENETUNREACH},
+		{"no port left on this host", connectError(syscall.EADDRNOTAVAIL), syscall.EAGAIN},
 		{"no descriptor left", connectError(syscall.EMFILE), syscall.EAGAIN},
 		{"none on the host", connectError(syscall.ENFILE), syscall.EAGAIN},
 		{"no memory left", connectError(syscall.ENOBUFS), syscall.EAGAIN},

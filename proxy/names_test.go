@@ -259,7 +259,8 @@ func heap() int64 {
 }
 
 func TestNamesConcurrently(t *testing.T) {
-	n := smallNames(40, 60)
+	// Either pool has more names than the goroutines can hold at once.
+	n := newNames(testPrefix6, namePool{capacity: 40, limit: 60}, namePool{capacity: 10, limit: 14})
 	n.Possible = func(name string) bool { return name < "n8" }
 	var wg sync.WaitGroup
 	for g := range 8 {

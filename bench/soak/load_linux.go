@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,11 +26,12 @@ const workers = 32
 
 // client makes exchanges of every kind.
 type client struct {
-	raw, web string // addresses
-	proxy    *url.URL
-	worker   int
-	through  *http.Client // the proxy
-	direct   *http.Client
+	raws    []string // addresses of the echo server
+	web     string
+	proxy   *url.URL
+	worker  int
+	through *http.Client // the proxy
+	direct  *http.Client
 }
 
 // load: DURATION RAW WEB. It runs in the sandbox.
@@ -50,7 +52,7 @@ func load(args []string) error {
 	errs := make([]error, workers)
 	var all sync.WaitGroup
 	for w := range workers {
-		c := &client{raw: args[1], web: args[2], proxy: proxy, worker: w,
+		c := &client{raws: addresses(args[1]), web: args[2], proxy: proxy, worker: w,
 			through: &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), IdleConnTimeout: time.Second}},
 			direct:  &http.Client{Transport: &http.Transport{IdleConnTimeout: time.Second}}}
 		all.Go(func() {
@@ -113,7 +115,7 @@ func (c *client) connect(target string) (net.Conn, string, error) {
 }
 
 func (c *client) tunnel() error {
-	conn, head, err := c.connect(c.raw)
+	conn, head, err := c.connect(c.raw())
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (c *client) socks() error {
 	}
 	user := c.proxy.User.Username()
 	password, _ := c.proxy.User.Password()
-	addr, err := net.ResolveTCPAddr("tcp4", c.raw)
+	addr, err := net.ResolveTCPAddr("tcp4", c.raw())
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
@@ -162,7 +164,7 @@ func (c *client) socks() error {
 
 // captured connects without a proxy, as Go does: without blocking.
 func (c *client) captured() error {
-	conn, err := net.Dial("tcp", c.raw)
+	conn, err := net.Dial("tcp", c.raw())
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (c *client) blocking() error {
 	}
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
-	addr, err := net.ResolveTCPAddr("tcp4", c.raw)
+	addr, err := net.ResolveTCPAddr("tcp4", c.raw())
 	if err != nil {
 		return err
 	}
@@ -219,7 +221,7 @@ func (c *client) refused() error {
 
 // deadPort connects to an allowed host where nothing listens.
 func (c *client) deadPort() error {
-	host, _, err := net.SplitHostPort(c.raw)
+	host, _, err := net.SplitHostPort(c.raw())
 	if err != nil {
 		return err
 	}
@@ -237,7 +239,7 @@ func (c *client) deadPort() error {
 func (c *client) abandoned() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.IntN(1000))*time.Microsecond)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.raw)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.raw())
 	if err != nil {
 		return nil // given up before the connection stood
 	}
@@ -269,3 +271,15 @@ func (c *client) lookup() error {
 	_, err := net.LookupHost(fmt.Sprintf("n%d.example.test", rand.IntN(1<<30)))
 	return err
 }
+
+// addresses are those of host:port,port,...
+func addresses(text string) (list []string) {
+	host, ports, _ := net.SplitHostPort(text) // it was made by the servers
+	for port := range strings.SplitSeq(ports, ",") {
+		list = append(list, net.JoinHostPort(host, port))
+	}
+	return list
+}
+
+// raw is one of the echo server's addresses.
+func (c *client) raw() string { return c.raws[rand.IntN(len(c.raws))] }

@@ -6,9 +6,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/srt-sandbox/srt/bench/internal/local"
 )
+
+// listeners is how many ports the echo server has: one would run out of ports to connect from, which TIME-WAIT keeps for a minute.
+const listeners = 32
 
 // serve is the far end: an echo server and a web server, until standard input ends.
 func serve([]string) error {
@@ -16,19 +20,23 @@ func serve([]string) error {
 	if err != nil {
 		return err
 	}
-	raw, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		return err
+	ports := make([]string, listeners)
+	for i := range ports {
+		raw, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+		if err != nil {
+			return err
+		}
+		_, ports[i], _ = net.SplitHostPort(raw.Addr().String()) // it has both
+		go echoServer(local.Only(raw, ip))
 	}
 	web, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
 		return err
 	}
-	go echoServer(local.Only(raw, ip))
 	go http.Serve(local.Only(web, ip), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "ok") // a client that has gone is its own business
 	}))
-	fmt.Println(raw.Addr(), web.Addr())
+	fmt.Println(net.JoinHostPort(ip, strings.Join(ports, ",")), web.Addr())
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
 }
