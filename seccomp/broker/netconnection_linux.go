@@ -90,7 +90,8 @@ func (x *connection) run(way Way) {
 		if cause := recover(); cause != nil {
 			report = fmt.Errorf("srt made a mistake: %v", cause)
 		}
-		if report != nil {
+		// That srt was ending is no failure: there is nobody left whom it concerns.
+		if report != nil && n.ctx.Err() == nil && !errors.Is(report, errHandKilled) {
 			n.server.report(Denial{PID: x.pid, Call: "connect", Path: x.to.String(), Err: report})
 		}
 		x.end(errno)
