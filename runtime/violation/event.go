@@ -17,7 +17,17 @@ const (
 	NetworkOutbound Operation = "network-outbound" // Target: host:port
 	HTTPRequest     Operation = "http-request"     // Target: METHOD url, or CONNECT host:port
 	SOCKSTunnel     Operation = "socks-tunnel"     // Target: host:port
+	DNSQuery        Operation = "dns-query"        // Target: the name
 )
+
+// network tells whether an operation is one of the proxies' and not the name of a system call.
+func (o Operation) network() bool {
+	switch o {
+	case NetworkOutbound, HTTPRequest, SOCKSTunnel, DNSQuery:
+		return true
+	}
+	return false
+}
 
 // ReasonOpaqueTunnel is the reason of a SOCKSTunnel event (NET-38, NET-70).
 const ReasonOpaqueTunnel = "refuseOpaqueTunnels"
@@ -38,8 +48,17 @@ type Event struct {
 	// Target is what it was attempted on, in the form that the Operation names: see HostPort, Request and Tunnel. For the
 	// file system it is an absolute path.
 	Target string
-	// Rule is the entry of the settings that decided, as written; empty if none did.
+	// Kind is what was refused. Empty: it follows from Operation and Rule (see [Event.KindOf]); a source that knows more than
+	// the name of the call says so here.
+	Kind Kind
+	// Creates is true for a call that would have made a new name: what is to be allowed then is the directory.
+	Creates bool
+	// Rule is the place in the settings that decided, as a path: "filesystem.denyRead.0", "network.deniedDomains.2". Where
+	// nothing allows it, it is the list that lacks an entry: "filesystem.allowWrite", "network.allowedDomains". For srt's own
+	// protections it is a short text: "srt's own file", "protected name .bashrc". Empty if no setting had a say.
 	Rule string
+	// Entry is the entry at Rule as written in the settings, empty if there is none.
+	Entry string
 	// Reason says why, in the words of NET-39 and VIO-11 to VIO-15. Empty for the file system, whose lines have none.
 	Reason string
 	// CommandID is the attribution key of the command (VIO-1), empty if unattributed.
@@ -68,8 +87,7 @@ func (e Event) RawLine() string {
 // matched is what ignoreViolations is matched against: the line before cleaning, but the path alone for an event of the
 // file system (VIO-26).
 func (e Event) matched() string {
-	switch e.Operation {
-	case NetworkOutbound, HTTPRequest, SOCKSTunnel:
+	if e.Operation.network() {
 		return e.RawLine()
 	}
 	return e.Target

@@ -1,7 +1,6 @@
 package violation
 
 import (
-	"slices"
 	"strings"
 	"sync"
 )
@@ -50,15 +49,20 @@ func (i Ignore) Drops(line, command string) bool {
 	return false
 }
 
-// Store keeps the latest records of one session. The zero value is ready. All methods may be called from any goroutine.
+// Store keeps the latest records of one session, and of each command that runs the latest of its own, so that a command
+// with many does not take another's from it. The zero value is ready. All methods may be called from any goroutine, from
+// within the functions of subscribers too; no method waits for a reader.
 type Store struct {
-	mu      sync.Mutex
-	ignore  Ignore
-	records []Record // at most Held, oldest first
-	total   uint64
-
-	texts    map[string]string // carrier form to text
-	launches []string          // the carriers of texts, the one registered last at the end
+	mu       sync.Mutex
+	ignore   Ignore
+	held     ring
+	total    uint64
+	cleared  uint64 // total when Clear was last called
+	lost     uint64
+	commands commands
+	feeds    map[*Feed]struct{}
+	subs     []*subscription
+	closed   bool
 }
 
 // SetIgnore replaces the ignore rules, from the next event on (NET-16). The store keeps rules, which nothing may change
@@ -69,8 +73,9 @@ func (s *Store) SetIgnore(rules Ignore) {
 	s.ignore = rules
 }
 
-// Register notes that the attribution key was handed out to a command with a text. The latest [Launches] keys are known;
-// registering one again makes it the latest. An empty key is not noted.
+// Register notes that a command with an attribution key and a text is about to start: until Unregister, what is refused
+// to it is kept apart. The keys of the latest [Launches] launches are known, and those of all commands that run.
+// Several commands may have one key: they are one, with the latest text. An empty key is not noted.
 func (s *Store) Register(key, text string) {
 	carrier := Carrier(key)
 	if carrier == "" {
@@ -78,30 +83,26 @@ func (s *Store) Register(key, text string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.texts == nil {
-		s.texts = map[string]string{}
-	}
-	if _, known := s.texts[carrier]; known {
-		if i := slices.Index(s.launches, carrier); i >= 0 {
-			s.launches = slices.Delete(s.launches, i, i+1)
-		}
-	} else if len(s.launches) == Launches {
-		delete(s.texts, s.launches[0])
-		s.launches = slices.Delete(s.launches, 0, 1)
-	}
-	s.texts[carrier] = text
-	s.launches = append(s.launches, carrier)
+	s.commands.register(carrier, text)
 }
 
-// Forget drops every text of a command (VIO-5: until close). The records stay readable.
+// Unregister notes that a command has ended, once for each Register, and returns its own latest records, oldest first.
+func (s *Store) Unregister(key string) []Record {
+	carrier := Carrier(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commands.unregister(carrier)
+}
+
+// Forget drops every text of a command, and their tails (VIO-5: until close). The records stay readable.
 func (s *Store) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.texts, s.launches = nil, nil
+	s.commands = commands{}
 }
 
 // Add keeps an event unless an ignore rule drops it, and returns its record and whether it was kept. A dropped event is
-// not counted (VIO-25).
+// not counted and nobody is told (VIO-25).
 //
 // Only a registered text is matched against the keys of ignore rules: the key of a proxy client is a label of its own
 // choosing (NET-21), and a text made of it would let a command choose which of its violations are seen.
@@ -109,72 +110,102 @@ func (s *Store) Add(e Event) (r Record, kept bool) {
 	r = Record{Event: e, Line: e.Line(), Key: Carrier(e.CommandID)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, known := s.texts[r.Key]
-	if s.ignore.Drops(e.matched(), text) {
+	from := s.commands.known[r.Key]
+	if from != nil {
+		r.Command = from.text
+	}
+	if s.ignore.Drops(e.matched(), r.Command) {
 		return r, false
 	}
-	if r.Command = text; !known {
+	if from == nil {
 		r.Command = strings.TrimSpace(CutUTF16(Clean(e.CommandID), textLimit))
 	}
 	s.total++
 	r.Seq = s.total
-	if len(s.records) == Held {
-		copy(s.records, s.records[1:])
-		s.records = s.records[:Held-1]
+	s.held.add(r)
+	if from != nil && from.running > 0 {
+		from.tail.add(r)
 	}
-	s.records = append(s.records, r)
+	for f := range s.feeds {
+		f.push(r)
+	}
+	s.tell(change{record: r})
 	return r, true
+}
+
+// NoteLost counts events that a source had to drop: the kernel's buffer was full, a queue was. It is never called for what
+// an ignore rule drops.
+func (s *Store) NoteLost(n uint64) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost += n
+}
+
+// Lost is how many events sources had to drop since the store was made. Nothing is known about them but that there were
+// that many; they are not part of Total.
+func (s *Store) Lost() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
 }
 
 // All returns the records that are held, oldest first.
 func (s *Store) All() []Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.records)
+	return s.held.all()
 }
 
 // Recent returns the newest n records, or as many as are held, oldest first. n below 1 gives none (VIO-30).
 func (s *Store) Recent(n int) []Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n = min(n, len(s.records)); n < 1 {
-		return nil
-	}
-	return slices.Clone(s.records[len(s.records)-n:])
+	return s.held.newest(n)
 }
 
-// ForKey returns the records of one attribution key that are held, oldest first. Keys are compared in carrier form, and
-// no key matches an unattributed record (VIO-32).
+// ForKey returns the records of one attribution key, oldest first: those that are held and, while the command runs and for
+// a while after it, those of its tail. Keys are compared in carrier form, and no key matches an unattributed record (VIO-32).
 func (s *Store) ForKey(key string) []Record {
 	carrier := Carrier(key)
 	if carrier == "" {
 		return nil
 	}
-	return s.filter(func(r Record) bool { return r.Key == carrier })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Record
+	if c := s.commands.known[carrier]; c != nil {
+		oldest := s.held.oldest()
+		out = c.tail.where(func(r *Record) bool { return r.Seq < oldest && r.Seq > s.cleared })
+	}
+	return append(out, s.held.where(func(r *Record) bool { return r.Key == carrier })...)
+}
+
+// Tail returns the latest records of a command that runs, oldest first. Unlike ForKey it does not heed Clear.
+func (s *Store) Tail(key string) []Record {
+	carrier := Carrier(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.commands.known[carrier]; c != nil {
+		return c.tail.all()
+	}
+	return nil
 }
 
 // ForCommand returns the records of commands with exactly this text that are held, oldest first.
 func (s *Store) ForCommand(text string) []Record {
-	return s.filter(func(r Record) bool { return r.Key != "" && r.Command == text })
-}
-
-func (s *Store) filter(keep func(Record) bool) []Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Record
-	for _, r := range s.records {
-		if keep(r) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return s.held.where(func(r *Record) bool { return r.Key != "" && r.Command == text })
 }
 
 // Len is how many records are held.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.records)
+	return s.held.len()
 }
 
 // Total is how many events have been kept since the store was made. It never falls (VIO-30).
@@ -184,9 +215,23 @@ func (s *Store) Total() uint64 {
 	return s.total
 }
 
-// Clear drops the records, not their count and not the texts of commands.
+// Clear drops the records that are held, not their count, not the texts of commands and not their tails, and tells
+// subscribers (VIO-30). Feeds still deliver what they have not delivered.
 func (s *Store) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records = nil
+	s.held, s.cleared = ring{}, s.total
+	s.tell(change{clear: true})
+}
+
+// Close ends every feed once it has delivered what came before, and every subscription likewise. The records stay readable
+// and events are still kept. It does not wait for a subscriber.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for f := range s.feeds {
+		f.end()
+	}
+	s.feeds, s.subs = nil, nil
 }

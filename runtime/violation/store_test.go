@@ -167,6 +167,7 @@ func TestVIO5_TheLatestLaunchesAreKnown(t *testing.T) {
 	s.Register("", "nobody")
 	for i := range Launches {
 		s.Register(fmt.Sprint("key", i), fmt.Sprint("text", i))
+		s.Unregister(fmt.Sprint("key", i))
 	}
 	s.Register("key0", "again") // now the latest
 	s.Register("more", "more text")
@@ -175,8 +176,8 @@ func TestVIO5_TheLatestLaunchesAreKnown(t *testing.T) {
 			t.Errorf("%q: %q, want %q", key, got, want)
 		}
 	}
-	if len(s.texts) != Launches || len(s.launches) != Launches {
-		t.Errorf("%d texts, %d launches", len(s.texts), len(s.launches))
+	if len(s.commands.known) != Launches || len(s.commands.launches) != Launches {
+		t.Errorf("%d texts, %d launches", len(s.commands.known), len(s.commands.launches))
 	}
 }
 
