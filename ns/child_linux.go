@@ -56,6 +56,9 @@ type child struct {
 	capHead capHeader
 	capData [2]capData
 	noFile  rlimit.Limit
+	null    uintptr  // Command.Null
+	dev     uintptr  // path of what is opened there
+	reply   uintptr  // where failures are reported: ctlFD, but for a command whose null is at that number
 	execs   *uintptr // candidate paths, in order
 	nexecs  int
 	argv    *uintptr
@@ -162,7 +165,7 @@ func closeFrom(first uintptr) uintptr {
 //go:norace
 //go:nosplit
 func send(c *child) (uintptr, uintptr) {
-	return sys(syscall.SYS_SENDTO, ctlFD, uintptr(unsafe.Pointer(&c.msg)), msgSize, unix.MSG_NOSIGNAL, 0, 0)
+	return sys(syscall.SYS_SENDTO, c.reply, uintptr(unsafe.Pointer(&c.msg)), msgSize, unix.MSG_NOSIGNAL, 0, 0)
 }
 
 // fail reports the step that failed and ends the process; the command never runs.

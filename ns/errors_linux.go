@@ -19,6 +19,7 @@ const (
 	fixedFork
 	fixedCapset
 	fixedTerminal
+	fixedNull
 	fixedLimit
 	fixedHand
 )
@@ -33,6 +34,7 @@ var fixedSteps = [...]string{
 	fixedFork:       "fork the command",
 	fixedCapset:     "drop the capabilities of pid 1 (capset)",
 	fixedTerminal:   "give the command its place on the terminal",
+	fixedNull:       "open the null device in the place of a descriptor that stays with the caller",
 	fixedLimit:      "restore the limit of open files",
 	fixedHand:       "hand over the descriptors of a hand",
 }

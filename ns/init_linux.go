@@ -41,6 +41,7 @@ func becomeInit(c *child) (step, errno uintptr) {
 	if pid == 0 {
 		becomeCommand(c)
 	}
+	c.reply = ctlFD // the command's copy of it may be elsewhere
 	c.main = pid
 	c.target = -c.main
 	if c.session == SessionShared {
@@ -158,11 +159,41 @@ func becomeCommand(c *child) {
 	if errno != 0 {
 		fail(c, programFixed, fixedTerminal, errno)
 	}
+	if c.null != 0 {
+		if errno = openNull(c); errno != 0 {
+			fail(c, programFixed, fixedNull, errno)
+		}
+	}
+	// After this a number above the limit could not be had any more.
 	if _, errno = sys(unix.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&c.noFile)), 0, 0, 0); errno != 0 {
 		fail(c, programFixed, fixedLimit, errno)
 	}
 	afterForkInChild()
 	fail(c, programExec, 0, execute(c))
+}
+
+// openNull puts the null device at the number that Command.Null asks for, whatever is there: every other descriptor but the
+// standard streams is one of pid 1's, of which this process has copies until it executes the command.
+//
+//go:norace
+//go:nosplit
+func openNull(c *child) (errno uintptr) {
+	if c.null == ctlFD {
+		if c.reply, errno = sys(syscall.SYS_FCNTL, ctlFD, unix.F_DUPFD_CLOEXEC, scratchFD, 0, 0, 0); errno != 0 {
+			c.reply = ctlFD
+			return errno
+		}
+	}
+	fd, errno := sys(syscall.SYS_OPENAT, atFDCWD, c.dev, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if fd == c.null {
+		_, errno = sys(syscall.SYS_FCNTL, fd, unix.F_SETFD, 0, 0, 0, 0)
+		return errno
+	}
+	_, errno = sys(unix.SYS_DUP3, fd, c.null, 0, 0, 0, 0)
+	return errno
 }
 
 // foreground makes a process group the one in the foreground of a terminal. Signals are blocked here, so a group in the

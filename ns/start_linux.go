@@ -105,7 +105,7 @@ func (ch *child) prepare(c *Config, ctl int) error {
 		return &StepError{Op: "read the limit of open files", Err: unix.EINVAL}
 	}
 	*ch = child{
-		session: c.Session, noFile: noFile,
+		session: c.Session, noFile: noFile, reply: ctlFD,
 		streams: [4]uintptr{c.Stdin.Fd(), c.Stdout.Fd(), c.Stderr.Fd(), uintptr(ctl)},
 		capHead: capHeader{version: unix.LINUX_CAPABILITY_VERSION_3},
 	}
@@ -121,6 +121,9 @@ func (ch *child) become(cmd *Command, p *Program) error {
 	if len(cmd.Hold) > maxFiles {
 		return fmt.Errorf("ns: a sandbox cannot hold %d descriptors; %d is the most", len(cmd.Hold), maxFiles)
 	}
+	if cmd.Null != 0 && cmd.Null < ctlFD {
+		return fmt.Errorf("ns: descriptor %d is a standard stream and cannot be the null device beside them", cmd.Null)
+	}
 	for _, list := range [][]string{cmd.Args, cmd.Env, cmd.Candidates} {
 		for _, s := range list {
 			if strings.IndexByte(s, 0) >= 0 {
@@ -132,6 +135,9 @@ func (ch *child) become(cmd *Command, p *Program) error {
 	ch.execs, ch.nexecs = vector(p, cmd.Candidates), len(cmd.Candidates)
 	ch.shArgv = vector(p, append([]string{"sh", ""}, cmd.Args[1:]...))
 	ch.sh = p.Str("/bin/sh").value
+	if cmd.Null != 0 {
+		ch.null, ch.dev = uintptr(cmd.Null), p.Str(os.DevNull).value
+	}
 	ch.script, _ = p.seal()
 	ch.bare = 0
 	if p.bare {
