@@ -155,6 +155,8 @@ func (b *builder) reveal(n *node, s state, reg region, out *Step) *rule {
 		out.Source, out.ID, out.Dir = n.source.path, n.source.info.ID, n.source.info.IsDir()
 	} else if s.writable() {
 		out.Kind = RevealWritable
+	} else if s.root != nil && s.deny != nil {
+		out.Unwritable = s.deny.why()
 	}
 	b.makeWay(n, reg, out)
 	for _, r := range []*rule{n.keep, n.allow, n.root} {

@@ -62,6 +62,9 @@ type Step struct {
 	// /dev an object that is no longer there needs no hiding (FS-47).
 	Late bool
 	Why  string // the entry or name behind it and its rule, for example "filesystem.denyWrite.0 (FS-26)"
+	// Unwritable is the Why of the deny for whose sake a Reveal shows what a write root covers read-only. Empty where no list
+	// grants writing, and for other kinds.
+	Unwritable string
 }
 
 // WritableRule is a path that Landlock must leave writable, with all beneath it.
@@ -124,6 +127,9 @@ type Plan struct {
 	WriteRoots []string // locations that are granted for writing, none beneath another, in path order
 	Warnings   []string // one line each for the person
 	Notes      []string // one line each for the debug log
+	// Rules and Masks are the entries that the plan was made of, as in Input: a Judge names those that decide.
+	Rules policy.PathRules
+	Masks []policy.PathRule
 }
 
 // Input is everything a plan depends on but the disk. The zero value grants no write, denies no read and protects the

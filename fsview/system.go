@@ -1,5 +1,3 @@
-//go:build linux
-
 package fsview
 
 // A sandbox's /dev, /proc and /sys are the same whatever the settings say (FS-47, docs/architecture.md). The tables here are
