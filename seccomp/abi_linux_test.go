@@ -29,6 +29,9 @@ func TestKernel_ForeignArchitectureIsKilled_NET82(t *testing.T) {
 		t.Skipf("want a kernel with 32-bit emulation, got: %v %s (the simulator covers the rule)", err, out)
 	}
 	for _, filter := range filterNames {
+		if filter == "observe-all" {
+			continue // without a listener nothing can be executed under it; what it says is what observe-writes does
+		}
 		if got := killed(t, confined(t, []string{filter}, helper)); got != syscall.SIGSYS {
 			t.Errorf("%s: int 0x80 ended with signal %d, want SIGSYS", filter, got)
 		}

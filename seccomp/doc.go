@@ -18,13 +18,18 @@
 //	names          while names are denied that do not exist, where they do not
 //	opens          in place of names, while reads are denied that no mount can hide
 //	network        while connections are captured: programs reach the allowed hosts by their own connect
+//	observe-writes while refused writes are reported and no tracer in the kernel tells of them
+//	observe-all    in place of observe-writes, while refused reads are reported as well
 //
 // # Filters that notify
 //
 // names, opens and network put calls to a broker (SECCOMP_RET_USER_NOTIF, seccomp_unotify(2)): package seccomp/notify is the
-// protocol, seccomp/broker the answering. What they let pass they decide from registers alone, so that the answer to
+// protocol, seccomp/broker the answering. What names, opens and network let pass they decide from registers alone, so that the answer to
 // such a call never depends on memory that another thread can change. The kernel takes one listener for each process:
 // a further filter that notifies is joined with these by [Stack], which gives one program for one listener.
+//
+// The two that observe decide nothing: each of their calls goes on, with the arguments that it has by then, whether or not
+// it could be looked at. They hold nobody back, and a report of theirs is no more than a report.
 //
 // names and opens also tell the broker of every call that changes a thread's umask, ids, groups or capabilities, which it lets go on:
 // so it need not ask before each call what they are.

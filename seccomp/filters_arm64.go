@@ -25,3 +25,9 @@ var opensProgram string
 
 //go:embed filters/network_arm64.bpf
 var networkProgram string
+
+//go:embed filters/observe-writes_arm64.bpf
+var observeWritesProgram string
+
+//go:embed filters/observe-all_arm64.bpf
+var observeAllProgram string

@@ -6,4 +6,5 @@ package seccomp
 const (
 	baseProgram, namespacesProgram, unixProgram, unixDatagramProgram = "", "", "", ""
 	ioctlNamesProgram, namesProgram, opensProgram, networkProgram    = "", "", "", ""
+	observeWritesProgram, observeAllProgram                          = "", ""
 )

@@ -107,6 +107,8 @@ func TestFilters_CommonCallsReadNoArgument(t *testing.T) {
 		"names":         {callIoctl, callOpen, callOpenat},
 		"opens":         {callIoctl},
 		"network":       {callGetsockopt, callSendto, callSendmsg, callSendmmsg},
+
+		"observe-writes": {callOpen, callOpenat},
 	}
 	for filter, byArch := range parsed(t, "filters") {
 		for arch, program := range byArch {

@@ -144,6 +144,8 @@ func callsOf(filter string) []call {
 	bad := ^uintptr(0) // no descriptor, no pointer, no process
 	var more []call
 	switch filter {
+	case "observe-writes", "observe-all":
+		more = observedCalls(filter)
 	case "base":
 		more = []call{
 			{"TIOCSTI", nr(callIoctl), [6]uintptr{bad, 0x5412}, unix.EPERM},

@@ -25,7 +25,8 @@ func Supported() error {
 // Filter is one system call filter for the architecture this binary was built for. It is an immutable value, safe for
 // use by any number of goroutines. The zero value has no program and cannot be loaded.
 type Filter struct {
-	// Name is "base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens" or "network"; Stack joins names with " + ".
+	// Name is "base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens", "network",
+	// "observe-writes" or "observe-all"; Stack joins names with " + ".
 	Name string
 
 	program  string
@@ -33,8 +34,9 @@ type Filter struct {
 }
 
 // all lists every filter, in the order of internal/rules.
-func all() [8]Filter {
-	return [8]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), IoctlNames(), Names(), Opens(), Network()}
+func all() [10]Filter {
+	return [10]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), IoctlNames(), Names(), Opens(), Network(),
+		ObserveWrites(), ObserveAll()}
 }
 
 // Program returns a copy of the filter: an array of struct sock_filter (seccomp(2), 8 bytes each, the machine's byte
@@ -79,6 +81,19 @@ func Opens() Filter { return Filter{Name: "opens", program: opensProgram, notifi
 // getpeername and the question for SO_ERROR to the listener, whose holder performs them on a duplicate of the caller's
 // socket, and refuses what would connect without a connect (MSG_FASTOPEN). It joins with [Names] or [Opens] in [Stack].
 func Network() Filter { return Filter{Name: "network", program: networkProgram, notifies: true} }
+
+// ObserveWrites returns the filter for sandboxes whose refused writes are reported where nothing else can tell of them (VIO-10):
+// it puts every call that changes a file, its attributes or a name to the listener, whose holder looks and lets it go on. It
+// joins with the others that notify in [Stack]; a call that one of those is about is performed as that one says.
+func ObserveWrites() Filter {
+	return Filter{Name: "observe-writes", program: observeWritesProgram, notifies: true}
+}
+
+// ObserveAll returns the filter that takes the place of [ObserveWrites] where refused reads are reported, too: it also puts
+// every opening, the execution of programs, the reading of links and the change of the working directory to the listener.
+func ObserveAll() Filter {
+	return Filter{Name: "observe-all", program: observeAllProgram, notifies: true}
+}
 
 // Rule is one line of the table that the filters are generated from, as text for people.
 type Rule struct {

@@ -28,9 +28,10 @@ const (
 )
 
 var (
-	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens", "network"}
-	archNames   = []string{"amd64", "arm64"}
-	archTokens  = map[string]uint32{"amd64": archX86_64, "arm64": archARM64}
+	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens", "network",
+		"observe-writes", "observe-all"}
+	archNames  = []string{"amd64", "arm64"}
+	archTokens = map[string]uint32{"amd64": archX86_64, "arm64": archARM64}
 )
 
 // numbers of one call: on amd64, on arm64.
@@ -119,6 +120,8 @@ func want(filter, arch string, d sim.Data) uint32 {
 		return wantNames(filter, arch, d)
 	case "network":
 		return wantNetwork(arch, d)
+	case "observe-writes", "observe-all":
+		return wantObserve(filter, arch, d)
 	default:
 		return wantUnix(filter, arch, d)
 	}

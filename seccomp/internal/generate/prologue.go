@@ -16,7 +16,7 @@ import (
 //
 //	load arch;  not ours        -> body, which kills
 //	load nr;    unknown         -> ENOSYS        (x32 numbers and -1 -> body)
-//	            newer call      -> its errno
+//	            newer call      -> its errno, or the listener
 //	            judged call     -> its choices, one argument after the other -> its errno, or allow
 //	body: libseccomp's program
 //
@@ -36,6 +36,7 @@ const (
 	opReturn       = 0x06
 
 	retErrno = 0x00050000
+	retAsk   = 0x7fc00000
 	retAllow = 0x7fff0000
 
 	offsetNumber = 0
@@ -48,11 +49,12 @@ const (
 	auditARM64  = 0xc00000b7
 )
 
-// next is the label of the following instruction, body of libseccomp's program, allow of the answer.
+// next is the label of the following instruction, body of libseccomp's program, allow and ask of the answers.
 const (
 	next  = ""
 	body  = "body"
 	allow = "allow"
+	ask   = "ask"
 )
 
 // insn is one instruction with symbolic targets.
@@ -66,6 +68,7 @@ type insn struct {
 func prologue(f rules.Filter, a rules.Arch) ([]byte, error) {
 	var p []insn
 	answers := map[rules.Errno]bool{}
+	asks := false
 	if f.RefuseUnknown {
 		p = append(p, unknown(a)...)
 		answers[rules.ENOSYS] = true
@@ -76,6 +79,11 @@ func prologue(f rules.Filter, a rules.Arch) ([]byte, error) {
 		}
 		if len(r.When) != 0 {
 			return nil, fmt.Errorf("rule for %s: a rule by number cannot have conditions", r.Call)
+		}
+		if r.Notify {
+			p = append(p, insn{op: opJumpEqual, k: r.Number, jt: ask})
+			asks = true
+			continue
 		}
 		p = append(p, insn{op: opJumpEqual, k: r.Number, jt: r.Errno.String()})
 		answers[r.Errno] = true
@@ -105,6 +113,9 @@ func prologue(f rules.Filter, a rules.Arch) ([]byte, error) {
 		if answers[e] {
 			p = append(p, insn{label: e.String(), op: opReturn, k: retErrno | uint32(e)})
 		}
+	}
+	if asks {
+		p = append(p, insn{label: ask, op: opReturn, k: retAsk})
 	}
 	if len(choices) > 0 {
 		p = append(p, insn{label: allow, op: opReturn, k: retAllow})

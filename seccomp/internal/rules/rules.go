@@ -171,5 +171,5 @@ func (f Filter) Notifies() bool {
 
 // Filters lists every filter in the order of generation and of [github.com/srt-sandbox/srt/seccomp.Rules].
 func Filters() []Filter {
-	return []Filter{base, namespaces, unix(), unixDatagram(), ioctlNames(), names(), opens(), network()}
+	return []Filter{base, namespaces, unix(), unixDatagram(), ioctlNames(), names(), opens(), network(), observeWrites(), observeAll()}
 }
