@@ -86,7 +86,7 @@ func TestNET7_CapturePossible(t *testing.T) {
 	}
 	c := capture(t, rules, func(o *Options) { o.Commands = lists })
 	c.Capture = c.harness.server.NewCapture(c.names, longKey)
-	if err := lists.Register(longKey, []string{"listed.test"}); err != nil {
+	if _, err := lists.Register(longKey, []string{"listed.test"}); err != nil {
 		t.Fatal(err)
 	}
 	if !c.Possible("listed.test") || c.Possible("other.test") {

@@ -133,7 +133,7 @@ func FuzzDecide(f *testing.F) {
 		f.Fatal(err)
 	}
 	var lists policy.CommandLists
-	if err := lists.Register("0123456789abcdefghijkl", []string{"cmd.test", "evil.test"}); err != nil {
+	if _, err := lists.Register("0123456789abcdefghijkl", []string{"cmd.test", "evil.test"}); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, host string, port uint16, key string, allow bool) {

@@ -126,7 +126,7 @@ func TestNET13_case23_WhoIsNotAsked(t *testing.T) {
 func commands(t *testing.T, id string, entries ...string) func(*Options) {
 	t.Helper()
 	lists := new(policy.CommandLists)
-	if err := lists.Register(id, entries); err != nil {
+	if _, err := lists.Register(id, entries); err != nil {
 		t.Fatal(err)
 	}
 	return func(o *Options) { o.Commands = lists }

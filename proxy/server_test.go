@@ -44,7 +44,7 @@ func TestNET15_ListOfTheListenersCommand(t *testing.T) {
 	const id, other = "0123456789abcdefghijkl", "another id of 22 chars"
 	_, port := echo(t)
 	lists := new(policy.CommandLists)
-	if err := lists.Register(id, []string{"127.0.0.1"}); err != nil {
+	if _, err := lists.Register(id, []string{"127.0.0.1"}); err != nil {
 		t.Fatal(err)
 	}
 	h := start(t, nowhere, func(o *Options) { o.Commands = lists })

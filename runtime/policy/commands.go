@@ -31,7 +31,9 @@ type CommandLists struct {
 // place of one that it had. Fewer than 22 characters among the first 100 UTF-16 units of the id, not counting U+FFFD and
 // bytes that are no UTF-8 (unpaired surrogates), are [ErrShortCommandID]. A malformed entry is an error that names its
 // position and wraps what package config says about it. After an error nothing has changed, and no error holds the id.
-func (c *CommandLists) Register(id string, allowedDomains []string) error {
+//
+// remove drops this very list: not one that has come in its place, and nothing when it is called again.
+func (c *CommandLists) Register(id string, allowedDomains []string) (remove func(), err error) {
 	key := commandKey(id)
 	counted := 0
 	for _, r := range key {
@@ -40,11 +42,11 @@ func (c *CommandLists) Register(id string, allowedDomains []string) error {
 		}
 	}
 	if counted < minCommandID {
-		return ErrShortCommandID
+		return nil, ErrShortCommandID
 	}
 	list, err := newDomainList("allowedDomains", allowedDomains, config.DomainForm{Port: true})
 	if err != nil {
-		return fmt.Errorf("the list of a command: %w", err)
+		return nil, fmt.Errorf("the list of a command: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,14 +54,15 @@ func (c *CommandLists) Register(id string, allowedDomains []string) error {
 		c.lists = map[string]*domainList{}
 	}
 	c.lists[key] = &list
-	return nil
+	return func() { c.remove(key, &list) }, nil
 }
 
-// Unregister drops the list of a command. An id without one does nothing.
-func (c *CommandLists) Unregister(id string) {
+func (c *CommandLists) remove(key string, list *domainList) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.lists, commandKey(id))
+	if c.lists[key] == list {
+		delete(c.lists, key)
+	}
 }
 
 // Reset drops all lists.

@@ -41,7 +41,7 @@ func TestNET15_case25_CommandIDs(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var c CommandLists
-			err := c.Register(tc.id, []string{"a.test"})
+			_, err := c.Register(tc.id, []string{"a.test"})
 			if tc.ok != (err == nil) || !tc.ok && !errors.Is(err, ErrShortCommandID) {
 				t.Fatalf("Register: %v", err)
 			}
@@ -57,11 +57,11 @@ func TestNET15_case25_CommandIDs(t *testing.T) {
 
 func TestNET15_Lists(t *testing.T) {
 	var c CommandLists
-	if err := c.Register(commandID, []string{"*.a.test:443", "b.test", "[::1]:5"}); err != nil {
+	if _, err := c.Register(commandID, []string{"*.a.test:443", "b.test", "[::1]:5"}); err != nil {
 		t.Fatal(err)
 	}
 	long := commandID + strings.Repeat("x", 100)
-	if err := c.Register(long, []string{"long.test"}); err != nil {
+	if _, err := c.Register(long, []string{"long.test"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -92,31 +92,34 @@ func TestNET15_Lists(t *testing.T) {
 func TestNET15_RegisterReplacesAndFailsWhole(t *testing.T) {
 	var c CommandLists
 	allows := func(host string) bool { _, ok := c.Allows(commandID, hostOf(t, host), 1); return ok }
-	if err := c.Register(commandID, []string{"a.test"}); err != nil {
+	removeFirst, err := c.Register(commandID, []string{"a.test"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := c.Register(commandID, []string{"b.test", "*.com"})
+	_, err = c.Register(commandID, []string{"b.test", "*.com"})
 	if !errors.Is(err, config.ErrInvalidDomain) || !strings.Contains(err.Error(), "allowedDomains[1]") || strings.Contains(err.Error(), commandID) {
 		t.Errorf("a bad entry: %v", err)
 	}
 	if !allows("a.test") || allows("b.test") {
 		t.Error("a registration that failed has changed the list")
 	}
-	if err := c.Register(commandID, []string{"c.test"}); err != nil {
+	removeThird, err := c.Register(commandID, []string{"c.test"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if allows("a.test") || !allows("c.test") {
 		t.Error("registering again does not replace")
 	}
-	c.Unregister("nobody knows this one here")
+	removeFirst()
 	if !allows("c.test") {
-		t.Error("unregistering an unknown id has an effect")
+		t.Error("LIB-32: removing a list that was replaced has removed the one in its place")
 	}
-	c.Unregister(commandID)
+	removeThird()
 	if allows("c.test") {
 		t.Error("the list is still there")
 	}
-	if err := c.Register(commandID, []string{"d.test"}); err != nil {
+	removeThird()
+	if _, err := c.Register(commandID, []string{"d.test"}); err != nil {
 		t.Fatal(err)
 	}
 	c.Reset()
@@ -136,7 +139,7 @@ func TestNET15_ProxyUserCarriesTheKey(t *testing.T) {
 	} {
 		user := ProxyUser(id)
 		var c CommandLists
-		if err := c.Register(id, []string{"a.test"}); err != nil {
+		if _, err := c.Register(id, []string{"a.test"}); err != nil {
 			t.Fatal(err)
 		}
 		key := decodeUser(t, user)
@@ -154,13 +157,15 @@ func TestNET15_ConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			id := fmt.Sprintf("%s-%d", commandID, i)
 			for range 200 {
-				if err := c.Register(id, []string{"a.test"}); err != nil {
+				remove, err := c.Register(id, []string{"a.test"})
+				if err != nil {
 					t.Error(err)
+					return
 				}
 				if _, ok := c.Allows(id, h, 1); !ok {
 					t.Error("the list is not there")
 				}
-				c.Unregister(id)
+				remove()
 				if _, ok := c.Allows(id, h, 1); ok {
 					t.Error("the list is still there")
 				}
@@ -184,7 +189,7 @@ func TestNET15_PossibleOnSomePort(t *testing.T) {
 	var c CommandLists
 	const first, second = "first-0123456789-0123456789", "second-0123456789-0123456789"
 	for id, entry := range map[string]string{first: "one.test:443", second: "*.two.test"} {
-		if err := c.Register(id, []string{entry}); err != nil {
+		if _, err := c.Register(id, []string{entry}); err != nil {
 			t.Fatal(err)
 		}
 	}
