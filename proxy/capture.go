@@ -71,7 +71,7 @@ func (c *Capture) Judge(pid int, dst netip.AddrPort) (*CapturedWay, error) {
 	if c.names != nil && c.names.Synthetic(addr) {
 		name, ok := c.names.Name(addr)
 		if !ok {
-			return nil, c.refuse(a, policy.Verdict{Reason: policy.ReasonNotAllowed})
+			return nil, c.refuse(a, policy.Verdict{Rule: policy.RuleAllowedDomains, Reason: policy.ReasonNotAllowed})
 		}
 		a.host = name
 		w.hold = func() func() { return c.names.Hold(addr) }
@@ -219,7 +219,7 @@ func (w *CapturedWay) refuseOpaqueTunnel() error {
 	}
 	target := violation.Tunnel(w.asking.host, w.asking.port)
 	w.server.reportEvent(violation.Event{
-		PID: w.asking.pid, Operation: violation.HTTPRequest, Target: target, Reason: reasonOpaque, CommandID: w.asking.key,
+		PID: w.asking.pid, Operation: violation.HTTPRequest, Target: target, Rule: ruleOpaque, Reason: reasonOpaque, CommandID: w.asking.key,
 	})
 	return &CaptureError{violation.HostPort(w.asking.host, w.asking.port), reasonOpaque}
 }

@@ -39,7 +39,7 @@ func (c *client) serveConnect(req *httphead.Request) {
 		return
 	case c.refuseOpaque:
 		_ = t.cancel()
-		c.report(violation.HTTPRequest, violation.Tunnel(target.host, target.port), "", reasonOpaque, key)
+		c.report(violation.HTTPRequest, violation.Tunnel(target.host, target.port), opaqueVerdict(reasonOpaque), key)
 		c.answerLast(tunnelOpaque, false)
 		return
 	}
@@ -148,7 +148,7 @@ func (t *opening) open() (up net.Conn, toClient, toUpstream []byte, err error) {
 func (s *Server) reportResolved(err error, target authority, key string) {
 	var resolved *ResolvedError
 	if errors.As(err, &resolved) {
-		s.report(violation.NetworkOutbound, violation.HostPort(target.host, target.port), "", resolved.Reason(), key)
+		s.report(violation.NetworkOutbound, violation.HostPort(target.host, target.port), policy.Verdict{Reason: resolved.Reason()}, key)
 	}
 }
 

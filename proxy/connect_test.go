@@ -193,7 +193,7 @@ func TestNET21_Attribution(t *testing.T) {
 		p := h.dial()
 		p.send("CONNECT evil.test:443 HTTP/1.1\r\n%s\r\n", credentials(tc.user, testToken))
 		p.rest()
-		if len(h.events) != 1 || h.events[0].CommandID != tc.want || h.events[0].Rule != "evil.test" {
+		if len(h.events) != 1 || h.events[0].CommandID != tc.want || h.events[0].Entry != "evil.test" || h.events[0].Rule != "network.deniedDomains.0" {
 			t.Errorf("%q: %+v", tc.user, h.events)
 		}
 	}

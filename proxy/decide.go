@@ -17,6 +17,9 @@ const (
 	reasonPromptFailed = "permission prompt failed"
 )
 
+// ruleOfCommand is the rule of what the list of one command allows (NET-15).
+const ruleOfCommand = "list of the command"
+
 // Question is a destination that the policy leaves undecided. It is a value and may be kept.
 type Question struct {
 	// Host is the canonical host (NET-8), an IPv6 literal in brackets: what would be dialled.
@@ -56,13 +59,13 @@ func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, u
 	host, stands := s.meant(a.host)
 	v = rules.Decide(host, a.port)
 	if !stands {
-		return rules, policy.Verdict{Host: v.Host, Reason: policy.ReasonNotAllowed}, false
+		return rules, policy.Verdict{Host: v.Host, Rule: policy.RuleAllowedDomains, Reason: policy.ReasonNotAllowed}, false
 	}
 	if v.Allowed || v.Denied || v.Malformed || rules.Strict() {
 		return rules, v, false
 	}
 	if entry, ok := s.commands.Allows(s.keyOf(a), v.Host, a.port); ok {
-		return rules, policy.Verdict{Allowed: true, Host: v.Host, Rule: entry}, false
+		return rules, policy.Verdict{Allowed: true, Host: v.Host, Rule: ruleOfCommand, Entry: entry}, false
 	}
 	return rules, v, s.askUser != nil && a.port != 0
 }
@@ -174,7 +177,7 @@ func (s *Server) callAsk(ctx context.Context, a asking, h config.Host) (allow bo
 // reportAs records a refusal by NET-7 with all that is known of who asked.
 func (s *Server) reportAs(a asking, v policy.Verdict) {
 	s.reportEvent(violation.Event{
-		PID: a.pid, Operation: violation.NetworkOutbound, Target: violation.HostPort(a.host, a.port), Rule: v.Rule,
+		PID: a.pid, Operation: violation.NetworkOutbound, Target: violation.HostPort(a.host, a.port), Rule: v.Rule, Entry: v.Entry,
 		Reason: v.Reason, CommandID: s.keyOf(a),
 	})
 }

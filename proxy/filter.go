@@ -8,6 +8,7 @@ import (
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
@@ -163,7 +164,7 @@ func (c *client) filterRequest(e *exchange) *FilterRequest {
 
 // reportRequest records a request that was refused although its host is allowed (NET-70).
 func (c *client) reportRequest(e *exchange, reason string) {
-	c.report(violation.HTTPRequest, violation.Request(e.req.Method, e.target.url(e.host)), "", reason, c.key)
+	c.report(violation.HTTPRequest, violation.Request(e.req.Method, e.target.url(e.host)), policy.Verdict{Reason: reason}, c.key)
 }
 
 // malformed returns what is wrong with an allow decision, or "" (REQ-16).

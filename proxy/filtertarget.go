@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
@@ -45,7 +46,7 @@ func (c *client) refuseTarget(e *exchange, reason string) answer {
 	if c.filtering.Filter == nil {
 		return answer400
 	}
-	c.report(violation.HTTPRequest, violation.Request(e.req.Method, shownTarget(e.req.Target)), "", reason, c.key)
+	c.report(violation.HTTPRequest, violation.Request(e.req.Method, shownTarget(e.req.Target)), policy.Verdict{Reason: reason}, c.key)
 	return malformedTarget(reason)
 }
 

@@ -226,7 +226,7 @@ func (c *client) serveSOCKSRequest() {
 		c.replyLast(socksRefused)
 	case c.refuseOpaque:
 		_ = t.cancel()
-		c.report(violation.SOCKSTunnel, violation.HostPort(req.host, req.port), "", violation.ReasonOpaqueTunnel, c.key)
+		c.report(violation.SOCKSTunnel, violation.HostPort(req.host, req.port), opaqueVerdict(violation.ReasonOpaqueTunnel), c.key)
 		c.replyLast(socksFailed)
 	default:
 		c.openSOCKS(t)

@@ -18,6 +18,13 @@ const (
 	ReasonUnavailable = "sandbox policy unavailable"
 )
 
+// The lists of destinations, as places in the settings.
+const (
+	// RuleAllowedDomains is also the rule of a refusal where nothing allows a destination.
+	RuleAllowedDomains = "network.allowedDomains"
+	ruleDeniedDomains  = "network.deniedDomains"
+)
+
 // NetworkRules is what a settings file says about destinations: the keys of its network section with the same names.
 // The zero value allows nothing.
 type NetworkRules struct {
@@ -48,11 +55,11 @@ type Network struct {
 func NewNetwork(r NetworkRules) (*Network, error) {
 	n := &Network{ready: true, strict: r.StrictAllowlist}
 	var err error
-	n.allowed, err = newDomainList("network.allowedDomains", r.AllowedDomains, config.DomainForm{Port: true})
+	n.allowed, err = newDomainList(RuleAllowedDomains, r.AllowedDomains, config.DomainForm{Port: true})
 	if err != nil {
 		return nil, err
 	}
-	n.denied, err = newDomainList("network.deniedDomains", r.DeniedDomains, config.DomainForm{Port: true, Any: true})
+	n.denied, err = newDomainList(ruleDeniedDomains, r.DeniedDomains, config.DomainForm{Port: true, Any: true})
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +90,9 @@ type Verdict struct {
 	// Reason says why not: a text of NET-39, or the text of deniedDomainReasons as written (not yet cleaned: a violation
 	// line, a status phrase and an SSH message each clean it their own way). Empty when allowed.
 	Reason string
-	// Rule is the entry that decided, as written in the settings; empty if none did.
-	Rule string
+	// Rule is the place in the settings that decided, for example "network.deniedDomains.2"; RuleAllowedDomains where that list
+	// lacks an entry, and empty if the settings had no say. Entry is the entry at that place as written, empty if none decided.
+	Rule, Entry string
 	// Denied is true if a deniedDomains entry matched.
 	Denied bool
 	// Malformed is true if the host is none (NET-9).
@@ -100,10 +108,10 @@ func (n *Network) Decide(rawHost string, port uint16) Verdict {
 		return v
 	}
 	if rule := n.allowed.match(v.Host, port); rule != nil {
-		v.Allowed, v.Rule = true, rule.entry
+		v.Allowed, v.Rule, v.Entry = true, n.allowed.place(rule), rule.entry
 		return v
 	}
-	v.Reason = ReasonNotAllowed
+	v.Reason, v.Rule = ReasonNotAllowed, RuleAllowedDomains
 	return v
 }
 
@@ -144,7 +152,7 @@ func (n *Network) deny(rawHost string, port uint16) (v Verdict, decided bool) {
 		return v, true
 	}
 	if rule := n.denied.match(host, port); rule != nil {
-		v.Denied, v.Rule, v.Reason = true, rule.entry, rule.reason
+		v.Denied, v.Rule, v.Entry, v.Reason = true, n.denied.place(rule), rule.entry, rule.reason
 		return v, true
 	}
 	return v, false

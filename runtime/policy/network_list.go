@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -13,11 +14,13 @@ type domainRule struct {
 	domain config.Domain
 	entry  string // as written
 	reason string // deny entries only: the text for the refusal
+	index  int    // position in its list
 }
 
 // domainList is a list of entries that is asked by host. Block lists run to tens of thousands of entries, so the entries
 // that may match are found by name; whether one does is for config.Domain to say. The zero value is an empty list.
 type domainList struct {
+	path  string // place of the list in the settings
 	rules []domainRule
 	exact map[string][]int // by host: the entries for just this host, in their order
 	below map[string][]int // by name: the wildcards over it, in their order
@@ -27,6 +30,7 @@ type domainList struct {
 // newDomainList compiles entries; path is the key of the list in a settings file, for the error.
 func newDomainList(path string, entries []string, form config.DomainForm) (domainList, error) {
 	l := domainList{
+		path:  path,
 		rules: make([]domainRule, 0, len(entries)),
 		exact: make(map[string][]int, len(entries)),
 		below: map[string][]int{},
@@ -36,7 +40,7 @@ func newDomainList(path string, entries []string, form config.DomainForm) (domai
 		if err != nil {
 			return domainList{}, fmt.Errorf("%s[%d]: %w", path, i, err)
 		}
-		l.rules = append(l.rules, domainRule{domain: domain, entry: entry})
+		l.rules = append(l.rules, domainRule{domain: domain, entry: entry, index: i})
 		switch name := domain.Host.Name; {
 		case domain.Any:
 			l.any = append(l.any, i)
@@ -48,6 +52,9 @@ func newDomainList(path string, entries []string, form config.DomainForm) (domai
 	}
 	return l, nil
 }
+
+// place is where an entry of the list stands in the settings.
+func (l *domainList) place(r *domainRule) string { return l.path + "." + strconv.Itoa(r.index) }
 
 // match returns the first entry of the list that applies to a host and port, nil if none does.
 func (l *domainList) match(h config.Host, port uint16) *domainRule {

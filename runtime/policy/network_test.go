@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := n.Decide(test.host, test.port)
-			if v.Allowed != test.allowed || v.Reason != test.reason || v.Rule != test.rule {
+			if v.Allowed != test.allowed || v.Reason != test.reason || v.Entry != test.rule {
 				t.Errorf("Decide(%q, %d) = %+v", test.host, test.port, v)
 			}
 			if v.Malformed != (test.reason == ReasonMalformed) || v.Denied != (test.reason == ReasonDenied) {
@@ -179,8 +179,8 @@ func TestNET43DenyOnly(t *testing.T) {
 		port       uint16
 		want       Verdict
 	}{
-		{"case 10 denied by port", "github.com", 22, Verdict{Denied: true, Reason: ReasonDenied, Rule: "*:22"}},
-		{"denied by name", "EVIL.test", 80, Verdict{Denied: true, Reason: ReasonDenied, Rule: "evil.test"}},
+		{"case 10 denied by port", "github.com", 22, Verdict{Denied: true, Reason: ReasonDenied, Rule: "network.deniedDomains.1", Entry: "*:22"}},
+		{"denied by name", "EVIL.test", 80, Verdict{Denied: true, Reason: ReasonDenied, Rule: "network.deniedDomains.0", Entry: "evil.test"}},
 		{"the allow list is not asked", "127.0.0.1", 80, Verdict{}},
 		{"off every list", "nope.test", 80, Verdict{}},
 		{"bad host", "a b", 22, Verdict{Malformed: true, Reason: ReasonMalformed}},
@@ -228,7 +228,7 @@ func TestNetworkKeepsNoReferenceToItsRules(t *testing.T) {
 	r.DeniedDomainReasons = map[string]string{"evil.test": "no"}
 	n := mustNetwork(t, r)
 	r.AllowedDomains[0], r.DeniedDomains[0], r.DeniedDomainReasons["evil.test"] = "evil.test", "a.test", "yes"
-	if v := n.Decide("evil.test", 80); !v.Denied || v.Reason != "no" || v.Rule != "evil.test" {
+	if v := n.Decide("evil.test", 80); !v.Denied || v.Reason != "no" || v.Entry != "evil.test" || v.Rule != "network.deniedDomains.0" {
 		t.Errorf("a later change of the rules shows: %+v", v)
 	}
 }
@@ -301,8 +301,8 @@ func TestFirstEntryOfTheListDecides(t *testing.T) {
 					want = entry
 				}
 			}
-			if v := n.Decide(host, port); v.Rule != want {
-				t.Errorf("Decide(%q, %d): entry %q, want %q", host, port, v.Rule, want)
+			if v := n.Decide(host, port); v.Entry != want {
+				t.Errorf("Decide(%q, %d): entry %q, want %q", host, port, v.Entry, want)
 			}
 		}
 	}
