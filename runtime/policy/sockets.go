@@ -6,21 +6,42 @@ import (
 	"strconv"
 )
 
+// RuleUnixSockets is the list of sockets of the host as a place in the settings: the rule of a refusal where it lacks an
+// entry. RuleAllUnixSockets lifts it.
+const (
+	RuleUnixSockets    = "network.allowUnixSockets"
+	RuleAllUnixSockets = "network.allowAllUnixSockets"
+)
+
 // ResolveSocketPaths turns the entries of network.allowUnixSockets into absolute, clean texts (NET-80): "~" is in.Home, a
 // relative entry starts at in.Cwd, and no character is special. It asks nothing of the disk, so links are still in them. An
 // entry that names nothing because there is no home is left out, which grants less. The error is a *PathError.
 func ResolveSocketPaths(entries []string, in PathInput) ([]string, error) {
+	rules, err := ResolveSockets(entries, in)
+	if err != nil {
+		return nil, err
+	}
 	var out []string
+	for _, r := range rules {
+		out = append(out, r.Path)
+	}
+	return out, nil
+}
+
+// ResolveSockets is ResolveSocketPaths with the entry behind each path.
+func ResolveSockets(entries []string, in PathInput) ([]PathRule, error) {
+	var out []PathRule
 	for i, entry := range entries {
 		rule, named, err := pathText(entry, true, false, in.Cwd, in.Home)
+		rule.Key = RuleUnixSockets + "." + strconv.Itoa(i)
 		if err != nil {
 			if bad, ok := errors.AsType[*PathError](err); ok {
-				bad.Key = "network.allowUnixSockets." + strconv.Itoa(i)
+				bad.Key = rule.Key
 			}
 			return nil, err
 		}
 		if named {
-			out = append(out, rule.Path)
+			out = append(out, rule)
 		}
 	}
 	return out, nil
