@@ -1,0 +1,167 @@
+package pause
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrStillRunning is returned for descendants that cannot be stopped: they multiply faster than they are seen, or are more
+// than there are descriptors for. They go on as if nothing had been tried.
+var ErrStillRunning = errors.New("processes keep running although they were told to stop")
+
+const (
+	// settle is the time in which everything must have stopped.
+	settle = 2 * time.Second
+	// look is the pause between two looks.
+	look = time.Millisecond
+	// maxProcesses is how many descendants there may be; each takes a descriptor while it is stopped.
+	maxProcesses = 4096
+)
+
+// Paused are descendants that stand still. Resume must be called once.
+type Paused struct {
+	root int
+	held map[int]*held
+}
+
+// held is one descendant.
+type held struct {
+	process
+	pidfd int
+	ours  bool // stopped by us; what was stopped before stays so
+}
+
+// Below stops every descendant of a process, not the process itself, and returns when no thread of them runs code of its
+// own any more: each is stopped, or in a system call at whose end it will be. Descendants that were stopped already stay
+// so after Resume. The caller must be allowed to send them signals.
+//
+// A process is signalled by a pidfd that was proven to be of the process that was seen, so no other one that has come to
+// its number is touched.
+func Below(root int) (*Paused, error) {
+	p := &Paused{root: root, held: map[int]*held{}}
+	still := 0
+	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(look) {
+		moving, err := p.round()
+		switch {
+		case err != nil:
+			return nil, errors.Join(err, p.Resume())
+		case moving:
+			still = 0
+			continue
+		}
+		// A look takes a while: what was seen standing may have been continued by what was seen running. Nothing was left
+		// to do that in a second look.
+		if still++; still == 2 {
+			return p, nil
+		}
+	}
+	return nil, errors.Join(ErrStillRunning, p.Resume())
+}
+
+// round looks once and stops what runs, parents before their children: a shell that still ran would be told that its job
+// has stopped (wait(2), WUNTRACED). It tells whether anything ran.
+func (p *Paused) round() (moving bool, err error) {
+	list, err := descendants(p.root) // every parent stands before its children
+	if err != nil {
+		return false, err
+	}
+	settled := map[int]bool{p.root: true}
+	for _, seen := range list {
+		if !settled[seen.parent] {
+			moving = true
+			continue
+		}
+		h, known := p.held[seen.pid]
+		if known && h.started != seen.started {
+			unix.Close(h.pidfd) // that one has ended
+			known = false
+		}
+		if !known {
+			if h, err = p.hold(seen); err != nil {
+				return false, err
+			}
+		}
+		if h == nil || p.stop(h, seen) { // nil: it has ended, and its children are somebody else's now
+			moving = true
+			continue
+		}
+		settled[seen.pid] = true
+	}
+	return moving, nil
+}
+
+// stop stops one descendant that is not yet, and tells whether it was running.
+func (p *Paused) stop(h *held, seen process) (running bool) {
+	h.process = seen
+	state := stateOf(seen.pid)
+	if state == standing {
+		return false // by us, or before
+	}
+	// One that waits has the signal when its call ends; it is sent again in case another process has taken it away
+	// (SIGCONT).
+	running = state != waiting || !h.ours
+	if err := unix.PidfdSendSignal(h.pidfd, unix.SIGSTOP, nil, 0); err != nil {
+		return !errors.Is(err, unix.ESRCH) // it has ended; or must not be signalled, and runs on
+	}
+	h.ours = true
+	return running
+}
+
+// hold opens a descendant; nil if it has ended.
+func (p *Paused) hold(seen process) (*held, error) {
+	if len(p.held) == maxProcesses {
+		return nil, fmt.Errorf("%w: there are more than %d", ErrStillRunning, maxProcesses)
+	}
+	fd, err := unix.PidfdOpen(seen.pid, 0)
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return nil, nil //nolint:nilnil // documented
+	case err != nil:
+		return nil, os.NewSyscallError("pidfd_open", err)
+	}
+	// The descriptor is of whoever has the number now: the one that was seen, if that is still there.
+	if now, err := readProcess(seen.pid); err != nil || now.started != seen.started || now.parent != seen.parent {
+		unix.Close(fd)
+		return nil, nil //nolint:nilnil // documented
+	}
+	h := &held{process: seen, pidfd: fd}
+	p.held[seen.pid] = h
+	return h, nil
+}
+
+// HasGroup tells whether a process group, as the caller's pid namespace numbers it, has a member among the descendants.
+func (p *Paused) HasGroup(pgrp int) bool {
+	for _, h := range p.held {
+		if h.group == pgrp {
+			return true
+		}
+	}
+	return false
+}
+
+// Resume lets those go on that Below has stopped, children before their parents: so no parent, a shell above all, is told
+// that a child has stopped.
+func (p *Paused) Resume() error {
+	list := make([]*held, 0, len(p.held))
+	for _, h := range p.held {
+		list = append(list, h)
+	}
+	slices.SortFunc(list, func(a, b *held) int { return cmp.Compare(b.depth, a.depth) })
+	var errs []error
+	for _, h := range list {
+		if h.ours {
+			if err := unix.PidfdSendSignal(h.pidfd, unix.SIGCONT, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+				errs = append(errs, os.NewSyscallError("pidfd_send_signal SIGCONT", err))
+			}
+		}
+		unix.Close(h.pidfd)
+	}
+	clear(p.held)
+	return errors.Join(errs...)
+}
