@@ -124,8 +124,8 @@ func TestNET7_JudgeOfCapturedConnections(t *testing.T) {
 		{"literal, mapped", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("[::ffff:10.1.1.1]:80") }, ""},
 		{"literal, IPv6", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("[2001:db8::1]:80") }, ""},
 		{"another port of a literal", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("10.1.1.1:81") }, "10.1.1.1:81 (host is not on the allow list)"},
-		{"another literal", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("[2001:db8::2]:80") }, "[2001:db8::2]:80 (host is not on the allow list)"},
-		{"a zone is dropped", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("[fe80::1%lo]:80") }, "[fe80::1]:80 (host is not on the allow list)"},
+		{"another literal", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("[2001:db8::2]:80") }, "2001:db8::2:80 (host is not on the allow list)"},
+		{"a zone is dropped", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("[fe80::1%lo]:80") }, "fe80::1:80 (host is not on the allow list)"},
 		{"unbound synthetic", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("198.18.200.200:443") }, "198.18.200.200:443 (host is not on the allow list)"},
 		{"unbound synthetic, mapped", func(*capturing) netip.AddrPort { return netip.MustParseAddrPort("[::ffff:198.19.1.1]:443") }, "198.19.1.1:443 (host is not on the allow list)"},
 		{"unbound synthetic, IPv6", func(c *capturing) netip.AddrPort {
@@ -284,7 +284,7 @@ func TestNET70_Datagrams(t *testing.T) {
 		netip.MustParseAddrPort("8.8.8.8:53"), netip.MustParseAddrPort("[2001:db8::1]:443")) {
 		c.Datagram(testPID, dst)
 	}
-	c.wantAll("deny network-outbound 8.8.8.8:53 (UDP is not forwarded)", "deny network-outbound [2001:db8::1]:443 (UDP is not forwarded)")
+	c.wantAll("deny network-outbound 8.8.8.8:53 (UDP is not forwarded)", "deny network-outbound 2001:db8::1:443 (UDP is not forwarded)")
 	for i := range 3 * maxDatagrams {
 		c.Datagram(testPID, netip.AddrPortFrom(netip.AddrFrom4([4]byte{9, 0, byte(i >> 8), byte(i)}), 53))
 	}

@@ -51,7 +51,7 @@ func TestNetworkCases(t *testing.T) {
 					t.Errorf("%s: %q", target, got)
 				}
 			}
-			h.wantLines("deny network-outbound [::1%lo]:80 (malformed host)", "deny network-outbound *.test:443 (malformed host)")
+			h.wantLines("deny network-outbound ::1%lo:80 (malformed host)", "deny network-outbound *.test:443 (malformed host)")
 		},
 		"case07": func(t *testing.T, h *harness, _ int) {
 			for _, name := range []string{"evil.com\x00.a.wild.test", "a\r\nb.wild.test", "::ffff:1.2.3.4%x.wild.test", ""} {
@@ -129,7 +129,8 @@ func (h *harness) refused(reason string, targets ...string) {
 		if got := h.connectTo(target).rest(); got != refused403(reason) {
 			h.t.Errorf("%s: %q", target, got)
 		}
-		if lines := h.lines()[before:]; len(lines) != 1 || lines[0] != "deny network-outbound "+target+" ("+reason+")" {
+		want := "deny network-outbound " + strings.NewReplacer("[", "", "]", "").Replace(target) + " (" + reason + ")" // VIO-11
+		if lines := h.lines()[before:]; len(lines) != 1 || lines[0] != want {
 			h.t.Errorf("%s: %q", target, lines)
 		}
 	}

@@ -64,7 +64,7 @@ func TestNET24_39_ConnectAnswers(t *testing.T) {
 		{"Case4 deny beats allow", "127.0.0.1:22", refused403("host is on the deny list"), "127.0.0.1:22 (host is on the deny list)"},
 		{"Case4 port", "a.wild.test:8081", refused403("host is not on the allow list"), "a.wild.test:8081 (host is not on the allow list)"},
 		{"Case4 strict subdomain", "wild.test:8080", refused403("host is not on the allow list"), "wild.test:8080 (host is not on the allow list)"},
-		{"Case6 zone", "[::1%lo]:80", refused403("malformed host"), "[::1%lo]:80 (malformed host)"},
+		{"Case6 zone", "[::1%lo]:80", refused403("malformed host"), "::1%lo:80 (malformed host)"},
 		{"Case6 star", "*.test:443", refused403("malformed host"), "*.test:443 (malformed host)"},
 		{"Case6 no port", "127.0.0.1", bad400, ""},
 		{"Case6 port 0", "127.0.0.1:0", bad400, ""},

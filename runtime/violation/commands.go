@@ -15,7 +15,8 @@ type commands struct {
 // command is what is known of one attribution key.
 type command struct {
 	text    string
-	running int // commands with this key that run
+	named   bool // text is known
+	running int  // commands with this key that run
 	latest  bool
 	tail    ring // of what was refused since the first of them started
 }
@@ -43,7 +44,7 @@ func (c *commands) register(carrier, text string) {
 		c.drop(old)
 	}
 	c.launches = append(c.launches, carrier)
-	k.text, k.latest = text, true
+	k.text, k.named, k.latest = text, true, true
 	k.running++
 }
 
@@ -59,8 +60,10 @@ func (c *commands) unregister(carrier string) (tail []Record) {
 	}
 	if len(tail) > 0 {
 		if len(c.tails) == endedTails {
-			c.known[c.tails[0]].tail = ring{}
+			old := c.tails[0]
 			c.tails = slices.Delete(c.tails, 0, 1)
+			c.known[old].tail = ring{}
+			c.drop(old)
 		}
 		c.tails = append(c.tails, carrier)
 	}
@@ -68,12 +71,30 @@ func (c *commands) unregister(carrier string) (tail []Record) {
 	return tail
 }
 
-// drop forgets a key that neither runs nor is one of the latest launches.
+// drop forgets a key that neither runs nor is one of the latest launches nor has a tail.
 func (c *commands) drop(carrier string) {
-	if k := c.known[carrier]; k.running == 0 && !k.latest {
-		c.tails = without(c.tails, carrier)
+	if k := c.known[carrier]; k.running == 0 && !k.latest && k.tail.len() == 0 {
 		delete(c.known, carrier)
 	}
+}
+
+// forget drops every text. What runs, and what has ended with a tail, keeps that.
+func (c *commands) forget() {
+	c.launches = nil
+	for carrier, k := range c.known {
+		k.text, k.named, k.latest = "", false, false
+		if k.running == 0 && k.tail.len() == 0 {
+			delete(c.known, carrier)
+		}
+	}
+}
+
+// textOf is the text of a key, if it is known.
+func (c *commands) textOf(carrier string) (text string, known bool) {
+	if k := c.known[carrier]; k != nil {
+		return k.text, k.named
+	}
+	return "", false
 }
 
 func without(list []string, s string) []string {

@@ -2,7 +2,6 @@ package violation
 
 import (
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -94,14 +93,20 @@ func (e Event) matched() string {
 }
 
 // HostPort is the Target of NetworkOutbound and SOCKSTunnel events: the host as the client spelled it and the port. An
-// IPv6 literal, even a malformed one with a zone, is bracketed whether the client bracketed it or not, so that the port
-// can be told from the address.
+// address, even a malformed one with a zone, has no brackets, whether the client wrote them or not (VIO-11); the port
+// stands behind the last colon all the same.
 func HostPort(host string, port uint16) string {
-	p := strconv.Itoa(int(port))
-	if _, err := netip.ParseAddr(host); err == nil {
-		return net.JoinHostPort(host, p)
+	return unbracketed(host) + ":" + strconv.Itoa(int(port))
+}
+
+// unbracketed takes the brackets of an IPv6 literal away, those of nothing else.
+func unbracketed(host string) string {
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		if inner, ok = strings.CutSuffix(inner, "]"); ok && strings.Contains(inner, ":") {
+			return inner
+		}
 	}
-	return host + ":" + p
+	return host
 }
 
 // Request is the Target of an HTTPRequest event for a request: method and URL, the latter without its query (NET-71). An
@@ -116,5 +121,8 @@ func Request(method, url string) string {
 	return method + " " + RedactURL(url)
 }
 
-// Tunnel is the Target of an HTTPRequest event for a tunnel that was refused after it was allowed (VIO-15).
-func Tunnel(host string, port uint16) string { return "CONNECT " + HostPort(host, port) }
+// Tunnel is the Target of an HTTPRequest event for a tunnel that was refused after it was allowed (VIO-15). Here an
+// address has its brackets, as in CONNECT (VIO-11).
+func Tunnel(host string, port uint16) string {
+	return "CONNECT " + net.JoinHostPort(unbracketed(host), strconv.Itoa(int(port)))
+}

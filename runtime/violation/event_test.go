@@ -10,13 +10,13 @@ func TestLine(t *testing.T) {
 	}{
 		{"NET-70 refused host", Event{Operation: NetworkOutbound, Target: HostPort("EVIL.test.", 443), Reason: "host is on the deny list"},
 			"deny network-outbound EVIL.test.:443 (host is on the deny list)"},
-		{"NET-70 refused IPv6 literal", Event{Operation: NetworkOutbound, Target: HostPort("::1", 443), Reason: "host is on the deny list"},
-			"deny network-outbound [::1]:443 (host is on the deny list)"},
+		{"VIO-11 case 8 refused IPv6 literal", Event{Operation: NetworkOutbound, Target: HostPort("::1", 443), Reason: "host is on the deny list"},
+			"deny network-outbound ::1:443 (host is on the deny list)"},
 		{"NET-52 resolved address", Event{Operation: NetworkOutbound, Target: HostPort("a.test", 80), Reason: "resolved to a deny-listed address / a loopback address"},
 			"deny network-outbound a.test:80 (resolved to a deny-listed address / a loopback address)"},
 		{"NET-70 refused request", Event{Operation: HTTPRequest, Target: Request("GET", "http://a.test/b?tok=1"), Reason: "denied by sandbox policy"},
 			"deny http-request GET http://a.test/b?… (denied by sandbox policy)"},
-		{"NET-70 refused tunnel", Event{Operation: HTTPRequest, Target: Tunnel("fe80::2", 443), Reason: "tunnel carries no TLS and cannot be inspected"},
+		{"VIO-11 VIO-15 refused tunnel", Event{Operation: HTTPRequest, Target: Tunnel("fe80::2", 443), Reason: "tunnel carries no TLS and cannot be inspected"},
 			"deny http-request CONNECT [fe80::2]:443 (tunnel carries no TLS and cannot be inspected)"},
 		{"NET-70 SOCKS tunnel", Event{Operation: SOCKSTunnel, Target: HostPort("a.test", 22), Reason: ReasonOpaqueTunnel},
 			"deny socks-tunnel a.test:22 (refuseOpaqueTunnels)"},
@@ -55,19 +55,23 @@ func TestRawLineIsWhatIgnoreRulesMatch(t *testing.T) {
 }
 
 func TestHostPort(t *testing.T) {
-	for _, test := range []struct{ in, want string }{
-		{"evil.test.", "evil.test.:7"},
-		{"::1", "[::1]:7"},
-		{"[::1]", "[::1]:7"},
-		{"[::1%lo]", "[::1%lo]:7"},
-		{"::1%lo", "[::1%lo]:7"},
-		{"127.1", "127.1:7"},
-		{"*.test", "*.test:7"},
-		{"[half", "[half:7"},
-		{"", ":7"},
+	for _, test := range []struct{ in, want, tunnel string }{
+		{"evil.test.", "evil.test.:7", "evil.test.:7"},
+		{"::1", "::1:7", "[::1]:7"},
+		{"[::1]", "::1:7", "[::1]:7"},
+		{"[::1%lo]", "::1%lo:7", "[::1%lo]:7"},
+		{"::1%lo", "::1%lo:7", "[::1%lo]:7"},
+		{"127.1", "127.1:7", "127.1:7"},
+		{"*.test", "*.test:7", "*.test:7"},
+		{"[half", "[half:7", "[half:7"},
+		{"[name]", "[name]:7", "[name]:7"},
+		{"", ":7", ":7"},
 	} {
 		if got := HostPort(test.in, 7); got != test.want {
-			t.Errorf("HostPort(%q) = %q, want %q", test.in, got, test.want)
+			t.Errorf("VIO-11: HostPort(%q) = %q, want %q", test.in, got, test.want)
+		}
+		if got := Tunnel(test.in, 7); got != "CONNECT "+test.tunnel {
+			t.Errorf("VIO-15: Tunnel(%q) = %q, want CONNECT %s", test.in, got, test.tunnel)
 		}
 	}
 }

@@ -54,9 +54,5 @@ func splitHostPort(target string) (host string, port uint16) {
 	if err != nil {
 		return target, 0
 	}
-	host = target[:i]
-	if len(host) > 1 && host[0] == '[' && host[len(host)-1] == ']' {
-		host = host[1 : len(host)-1]
-	}
-	return host, uint16(n)
+	return unbracketed(target[:i]), uint16(n)
 }

@@ -94,11 +94,11 @@ func (s *Store) Unregister(key string) []Record {
 	return s.commands.unregister(carrier)
 }
 
-// Forget drops every text of a command, and their tails (VIO-5: until close). The records stay readable.
+// Forget drops the text of every command (VIO-5: until close). The records stay readable, those of commands too.
 func (s *Store) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.commands = commands{}
+	s.commands.forget()
 }
 
 // Add keeps an event unless an ignore rule drops it, and returns its record and whether it was kept. A dropped event is
@@ -110,20 +110,17 @@ func (s *Store) Add(e Event) (r Record, kept bool) {
 	r = Record{Event: e, Line: e.Line(), Key: Carrier(e.CommandID)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := s.commands.known[r.Key]
-	if from != nil {
-		r.Command = from.text
-	}
-	if s.ignore.Drops(e.matched(), r.Command) {
+	text, known := s.commands.textOf(r.Key)
+	if s.ignore.Drops(e.matched(), text) {
 		return r, false
 	}
-	if from == nil {
+	if r.Command = text; !known {
 		r.Command = strings.TrimSpace(CutUTF16(Clean(e.CommandID), textLimit))
 	}
 	s.total++
 	r.Seq = s.total
 	s.held.add(r)
-	if from != nil && from.running > 0 {
+	if from := s.commands.known[r.Key]; from != nil && from.running > 0 {
 		from.tail.add(r)
 	}
 	for f := range s.feeds {
