@@ -3,6 +3,8 @@ package fsview
 import (
 	"strconv"
 	"syscall"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // Access is what a process wants to do with an object or a name.
@@ -260,3 +262,31 @@ func (j *Judge) denied(why, path string) Judgement {
 // Cause takes a Why of the plan apart, as a Guard or a step gives it: the place in the settings or the name behind it, and
 // the entry as written, empty where no entry is behind it.
 func (j *Judge) Cause(why string) (rule, entry string) { return j.causes.split(why) }
+
+// Grant names what grants writing at a path, for one at which a Judge denies neither writing nor creating: the rule and the
+// entry behind it, both empty where none is needed, as in /dev and /proc.
+func (j *Judge) Grant(path string) (rule, entry string) {
+	s := j.covering(path)
+	switch {
+	case inKernelTree(path), j.zone(s) != zoneWritable:
+		return "", ""
+	case s == nil && j.causes.plan.Unrestricted:
+		return "filesystem.disabled", ""
+	case s != nil && s.Kind == Writable:
+		return j.causes.split(s.Why)
+	}
+	// The whole tree, or what a list of reading shows again in a hidden directory: the write root is not in the step.
+	for i := range j.causes.plan.Rules.AllowWrite {
+		if r := &j.causes.plan.Rules.AllowWrite[i]; !r.Pattern && policy.Covers(r.Path, path) {
+			return r.Key, r.Entry
+		}
+	}
+	return RuleAllowWrite, ""
+}
+
+// Shown reports whether a path is the name of something that a step shows from elsewhere: a link there is not followed, and
+// its target shows under this name alone (FS-9).
+func (j *Judge) Shown(path string) bool {
+	s := j.steps[path]
+	return s != nil && s.Source != "" && s.Source != s.Path
+}

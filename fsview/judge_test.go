@@ -243,3 +243,25 @@ func TestJudgeCause(t *testing.T) {
 		}
 	}
 }
+
+// TestJudgeGrant names what lets a command write.
+func TestJudgeGrant(t *testing.T) {
+	tests := []struct{ rules, path, want string }{
+		{"aW=.", "/h/p/k", `filesystem.allowWrite.0 "."`},
+		{"aW=/h/o aW=.", "/h/p/new", `filesystem.allowWrite.1 "."`},
+		{"aW=/", "/etc/x", `filesystem.allowWrite.0 "/"`},
+		{"aW=. dR=s aR=s/w", "/h/p/s/w/deep", `filesystem.allowWrite.0 "."`},
+		{"disabled", "/etc/x", `filesystem.disabled ""`},
+		{"aW=/", "/dev/null", ` ""`},
+		{"", "/etc/x", ` ""`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.rules+" "+tt.path, func(t *testing.T) {
+			plan, _ := built(t, newFakeTree(t, "f /h/p/k;d /h/o;d /h/p/s/w/deep;f /etc/x"), tt.rules)
+			rule, entry := NewJudge(plan).Grant(tt.path)
+			if got := fmt.Sprintf("%s %q", rule, entry); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+}
