@@ -71,11 +71,15 @@ func kindOfCall(call string) Kind {
 	return KindOther
 }
 
-// RuleOf turns the reason that a plan of the file system gives, "filesystem.denyRead.0 (FS-22)", into a [Event.Rule]: what
-// stands before the number of the rule of the specification. A text without one comes back as it is.
+// RuleOf turns the reason that a plan of the file system or the broker gives, "filesystem.denyRead.0 (FS-22)", into a
+// [Event.Rule]: what stands before the number of the rule of the specification, or the place in the settings that a
+// sentence begins with. Any other text comes back as it is.
 func RuleOf(why string) string {
 	if head, tail, found := cutLast(why, " ("); found && strings.HasSuffix(tail, ")") && numbered(tail[:len(tail)-1]) {
 		return head
+	}
+	if place, _, found := strings.Cut(why, " "); found && (strings.HasPrefix(place, "network.") || strings.HasPrefix(place, "filesystem.")) {
+		return place
 	}
 	return why
 }

@@ -1,0 +1,155 @@
+package violation
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAdvice(t *testing.T) {
+	host := func(target, rule, entry, reason string) Event {
+		return Event{Operation: NetworkOutbound, Target: target, Rule: rule, Entry: entry, Reason: reason}
+	}
+	notListed := func(target string) Event { return host(target, allowedDomains, "", "host is not on the allow list") }
+	for _, tc := range []struct {
+		name string
+		in   Event
+		want string
+	}{
+		{"not listed, a port of the web", notListed("example.com:443"), `network.allowedDomains: add "example.com"`},
+		{"not listed, another port", notListed("example.com:8443"), `network.allowedDomains: add "example.com:8443"`},
+		{"not listed, as spelled", notListed("EXAMPLE.com.:22"), `network.allowedDomains: add "example.com:22"`},
+		{"not listed, IPv4", notListed("10.1:80"), `network.allowedDomains: add "10.0.0.1"`},
+		{"not listed, IPv6", notListed("2001:db8::1:8443"), `network.allowedDomains: add "[2001:db8::1]:8443"`},
+		{"no entry names it", notListed("com:443"), "nothing in the settings allows it: no entry can name such a host"},
+		{"no rule", host("a.test:443", "", "", "host is not on the allow list"), `network.allowedDomains: add "a.test"`},
+		{"deny entry", host("evil.test:443", "network.deniedDomains.2", "*.test", "no"), `network.deniedDomains.2 ("*.test") refuses it: remove that entry; no list lifts it`},
+		{"user denied", host("a.test:443", "", "", "user denied"), `it was refused when asked; network.allowedDomains: add "a.test" to allow it without asking`},
+		{"user denied, with a rule", host("a.test:443", allowedDomains, "", "user denied"), `it was refused when asked; network.allowedDomains: add "a.test" to allow it without asking`},
+		{"prompt failed", host("a.test:81", "", "", "permission prompt failed"), `it could not be asked about; network.allowedDomains: add "a.test:81" to allow it without asking`},
+		{"words of a callback", host("a.test:443", "", "", "not on a Friday"), `network.allowedDomains: add "a.test"`},
+		{"malformed", host("*.test:443", "", "", "malformed host"), "nothing in the settings allows it: no server has such a name"},
+		{"unavailable", host("a.test:443", "", "", "sandbox policy unavailable"), "nothing in the settings allows it: the session was not ready, or is closed"},
+		{"resolved", host("a.test:443", "", "", "resolved to a loopback address / a link-local address"),
+			`the name leads to an address that names may not lead to: list that address itself in network.allowedDomains, with or without a port, such as "10.0.0.7:443"`},
+		{"resolved, deny-listed", host("a.test:443", "", "", "resolved to a deny-listed address"), "network.deniedDomains names the address that the name leads to: remove that entry"},
+		{"UDP", host("8.8.8.8:53", "", "", "UDP is not forwarded"),
+			"nothing in the settings allows it: UDP does not leave the sandbox; names resolve, and TCP is let through by network.allowedDomains"},
+		{"SOCKS", Event{Operation: SOCKSTunnel, Target: "a.test:22", Rule: "network.refuseOpaqueTunnels", Reason: ReasonOpaqueTunnel},
+			"network.refuseOpaqueTunnels: set it to false to let tunnels through that cannot be inspected"},
+		{"SOCKS, no rule", Event{Operation: SOCKSTunnel, Target: "a.test:22", Reason: ReasonOpaqueTunnel}, "network.refuseOpaqueTunnels: set it to false"},
+		{"request", Event{Operation: HTTPRequest, Target: "GET https://a.test/p?…", Reason: "no"}, "the request itself was refused; no list allows it"},
+		{"DNS", Event{Operation: DNSQuery, Target: "Name.test", Rule: allowedDomains}, `network.allowedDomains: add "name.test"`},
+
+		{"hidden", Event{Operation: "openat", Target: "/home/u/.ssh/known_hosts", Rule: "filesystem.denyRead.0", Entry: "~/.ssh"},
+			`filesystem.denyRead.0 ("~/.ssh") refuses it: remove that entry, or add "/home/u/.ssh/known_hosts" to filesystem.allowRead`},
+		{"hidden credential", Event{Operation: "openat", Target: "/k", Rule: "credentials.files.1.path", Entry: "/k"},
+			`credentials.files.1.path ("/k") refuses it: remove that entry; no list lifts the deny of a credential`},
+		{"read list", Event{Operation: "openat", Target: "/k", Rule: allowRead}, `filesystem.allowRead: add "/k"`},
+		{"read-only island", Event{Operation: "openat", Target: "/k", Rule: "filesystem.allowRead.3", Entry: "/k"},
+			`filesystem.allowRead.3 ("/k") gives reading alone: add "/k" to filesystem.allowWrite`},
+		{"not writable", Event{Operation: "openat", Target: "/etc/x", Rule: allowWrite}, `filesystem.allowWrite: add "/etc/x"`},
+		{"not writable, a new name", Event{Operation: "openat", Target: "/etc/x", Rule: allowWrite, Creates: true}, `filesystem.allowWrite: add "/etc"`},
+		{"not writable, mkdir", Event{Operation: "mkdirat", Target: "/etc/x", Rule: allowWrite}, `filesystem.allowWrite: add "/etc"`},
+		{"write deny", Event{Operation: "unlinkat", Target: "/w/x", Rule: "filesystem.denyWrite.0", Entry: "x"}, `filesystem.denyWrite.0 ("x") refuses it: remove that entry`},
+		{"held in place", Event{Operation: "rename", Target: "/w", Rule: "filesystem.allowWrite.0", Entry: "/w"},
+			`filesystem.allowWrite.0 ("/w") stays in place, because a path that is listed by itself cannot be renamed or removed: list the directory that holds it instead`},
+		{"protected", Event{Operation: "openat", Target: "/w/.bashrc", Rule: "protected name .bashrc"},
+			"nothing in the settings allows it but filesystem.disabled: protected name .bashrc cannot be changed by commands"},
+		{"protected git configuration", Event{Operation: "openat", Target: "/w/.git/config", Rule: "protected name .git/config"}, "filesystem.allowGitConfig: set it to true"},
+		{"srt's own", Event{Operation: "openat", Target: "/w/s", Rule: "srt's own file"}, "nothing in the settings allows it: srt's own file is not for commands"},
+		{"no rule, read", Event{Operation: "execve", Target: "/x"}, `filesystem.allowRead: add "/x"`},
+		{"no rule, write", Event{Operation: "rmdir", Target: "/x/y"}, `filesystem.allowWrite: add "/x"`},
+		{"no rule, explicit kind", Event{Operation: "openat", Kind: KindFileWrite, Target: "/x/y"}, `filesystem.allowWrite: add "/x/y"`},
+		{"a pattern in a name", Event{Operation: "openat", Target: "/w/a*b", Rule: allowWrite}, `filesystem.allowWrite: add {"path": "/w/a*b", "literal": true}`},
+		{"quotes and what is unsafe", Event{Operation: "openat", Target: "/w/\"\x1b\u202e\U000e0041", Rule: allowWrite}, `filesystem.allowWrite: add "/w/\"\u001b\u202e\udb40\udc41"`},
+		{"unix socket", Event{Operation: "connect", Target: "/run/docker.sock", Rule: unixSockets}, `network.allowUnixSockets: add "/run/docker.sock"`},
+		{"unix socket, no rule", Event{Operation: "connect", Target: "/run/x"}, `network.allowUnixSockets: add "/run/x"`},
+		{"unknown rule", Event{Operation: "openat", Target: "/proc/kcore", Rule: "kernel mount"}, "nothing in the settings allows it"},
+		{"unknown call", Event{Operation: "reboot"}, "nothing in the settings allows it"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.in.Advice(); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRuleOf(t *testing.T) {
+	for in, want := range map[string]string{
+		"filesystem.denyRead.0 (FS-22)":                 "filesystem.denyRead.0",
+		"protected name .bashrc (FS-35)":                "protected name .bashrc",
+		"srt's own file (FS-51)":                        "srt's own file",
+		"default write path /tmp/a (b) (FS-28)":         "default write path /tmp/a (b)",
+		"filesystem.allowWrite":                         "filesystem.allowWrite",
+		"network.allowUnixSockets names no such socket": "network.allowUnixSockets",
+		"a (b)": "a (b)", "x (FS-)": "x (FS-)", "x (-1)": "x (-1)", "x (fs-1)": "x (fs-1)", "": "",
+	} {
+		if got := RuleOf(in); got != want {
+			t.Errorf("RuleOf(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	for _, tc := range []struct {
+		in   Event
+		want Kind
+	}{
+		{Event{Operation: NetworkOutbound}, KindNetwork},
+		{Event{Operation: HTTPRequest}, KindRequest},
+		{Event{Operation: SOCKSTunnel}, KindSOCKS},
+		{Event{Operation: DNSQuery}, KindDNS},
+		{Event{Operation: "openat"}, KindFileRead},
+		{Event{Operation: "openat", Rule: "filesystem.denyRead.0"}, KindFileRead},
+		{Event{Operation: "openat", Rule: "filesystem.allowWrite"}, KindFileWrite},
+		{Event{Operation: "openat", Rule: "filesystem.denyWrite.7"}, KindFileWrite},
+		{Event{Operation: "openat", Rule: "protected name .bashrc"}, KindFileWrite},
+		{Event{Operation: "openat", Rule: "filesystem.allowWrite", Kind: KindFileRead}, KindFileRead},
+		{Event{Operation: "execve"}, KindFileRead},
+		{Event{Operation: "renameat2"}, KindFileWrite},
+		{Event{Operation: "connect", Rule: unixSockets}, KindUnixSocket},
+		{Event{Operation: "connect"}, KindUnixSocket},
+		{Event{Operation: "reboot"}, KindOther},
+	} {
+		if got := tc.in.KindOf(); got != tc.want {
+			t.Errorf("%+v: %q, want %q", tc.in, got, tc.want)
+		}
+	}
+	// VIO-10: every call of the rule is known as one that writes, but for open and openat, which may read.
+	for call := range strings.FieldsSeq("creat unlink unlinkat rmdir mkdir mkdirat mknod mknodat link linkat symlink symlinkat rename " +
+		"renameat renameat2 truncate chmod fchmodat fchmodat2 chown lchown fchownat utime utimes utimensat setxattr") {
+		if got := (Event{Operation: Operation(call)}).KindOf(); got != KindFileWrite {
+			t.Errorf("VIO-10 %s: %q", call, got)
+		}
+	}
+}
+
+func TestObject(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		op         Operation
+		target     string
+		path, host string
+		port       uint16
+	}{
+		{"host", NetworkOutbound, "a.test:443", "", "a.test", 443},
+		{"VIO-11 address", NetworkOutbound, "::1:443", "", "::1", 443},
+		{"VIO-11 address with a zone", SOCKSTunnel, "fe80::1%lo:22", "", "fe80::1%lo", 22},
+		{"no port", NetworkOutbound, "a.test", "", "a.test", 0},
+		{"no number", NetworkOutbound, "a.test:x", "", "a.test:x", 0},
+		{"tunnel", HTTPRequest, "CONNECT [fe80::2]:443", "", "fe80::2", 443},
+		{"request", HTTPRequest, "GET https://h/p?…", "", "h", 443},
+		{"request with a port", HTTPRequest, "GET http://[::1]:81/a", "", "::1", 81},
+		{"plain request", HTTPRequest, "POST http://h/", "", "h", 80},
+		{"VIO-13 not understood", HTTPRequest, "-", "", "", 0},
+		{"relative", HTTPRequest, "GET /a?…", "", "", 0},
+		{"DNS", DNSQuery, "a.test", "", "a.test", 0},
+		{"file", "openat", "/a:1", "/a:1", "", 0},
+	} {
+		path, host, port := Event{Operation: tc.op, Target: tc.target}.Object()
+		if path != tc.path || host != tc.host || port != tc.port {
+			t.Errorf("%s: %q, %q, %d", tc.name, path, host, port)
+		}
+	}
+}
