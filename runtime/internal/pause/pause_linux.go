@@ -26,9 +26,25 @@ const (
 
 // Paused are descendants that stand still. Resume must be called once.
 type Paused struct {
-	root int
+	root Identity
 	held map[int]*held
 }
+
+// Identity is a process, which its number alone is only until it was waited for.
+type Identity struct {
+	pid     int
+	started uint64
+}
+
+// Identify gives the identity of whoever has a number now. It is that of the caller's own child if that was not waited for
+// until after Identify has returned.
+func Identify(pid int) (Identity, error) {
+	p, err := readProcess(pid)
+	return Identity{pid, p.started}, err
+}
+
+// ErrEnded is returned for a process that has ended.
+var ErrEnded = errors.New("the process has ended")
 
 // held is one descendant.
 type held struct {
@@ -43,7 +59,7 @@ type held struct {
 //
 // A process is signalled by a pidfd that was proven to be of the process that was seen, so no other one that has come to
 // its number is touched.
-func Below(root int) (*Paused, error) {
+func Below(root Identity) (*Paused, error) {
 	p := &Paused{root: root, held: map[int]*held{}}
 	still := 0
 	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(look) {
@@ -67,11 +83,11 @@ func Below(root int) (*Paused, error) {
 // round looks once and stops what runs, parents before their children: a shell that still ran would be told that its job
 // has stopped (wait(2), WUNTRACED). It tells whether anything ran.
 func (p *Paused) round() (moving bool, err error) {
-	list, err := descendants(p.root) // every parent stands before its children
+	list, err := p.root.descendants() // every parent stands before its children
 	if err != nil {
 		return false, err
 	}
-	settled := map[int]bool{p.root: true}
+	settled := map[int]bool{p.root.pid: true}
 	for _, seen := range list {
 		if !settled[seen.parent] {
 			moving = true

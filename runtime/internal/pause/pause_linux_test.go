@@ -82,7 +82,7 @@ func TestBelow_StopsEveryGroupAndSessionAndLetsThemGoOn(t *testing.T) {
 		sh -c 'sleep 1000 & while :; do :; done' &
 		(sleep 1000; :) &
 		sleep 0.2; echo ready; read x`)
-	p, err := Below(root)
+	p, err := below(t, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestBelow_StopsEveryGroupAndSessionAndLetsThemGoOn(t *testing.T) {
 
 func TestBelow_LeavesAloneWhatWasStopped(t *testing.T) {
 	root, _ := family(t, `sh -c 'kill -STOP $$' & sleep 1000 & sleep 0.2; echo ready; read x`)
-	p, err := Below(root)
+	p, err := below(t, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestBelow_LeavesAloneWhatWasStopped(t *testing.T) {
 // A shell with job control hears nothing of the pause (wait(2), WUNTRACED).
 func TestBelow_ShellsSeeNoStoppedJob(t *testing.T) {
 	root, lines := family(t, `bash -c 'set -m; sleep 0.7 & echo ready; wait %1; echo status $?; jobs; echo end'; :`)
-	p, err := Below(root)
+	p, err := below(t, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestBelow_ShellsSeeNoStoppedJob(t *testing.T) {
 // What multiplies is caught: a process that is told to stop cannot fork any more.
 func TestBelow_StopsWhatMultiplies(t *testing.T) {
 	root, _ := family(t, `sh -c 'while :; do sh -c "sleep 0.01; :" & sleep 0.001; done' & sleep 0.3; echo ready; read x`)
-	p, err := Below(root)
+	p, err := below(t, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestBelow_StopsWhatMultiplies(t *testing.T) {
 
 func TestBelow_Groups(t *testing.T) {
 	root, _ := family(t, `setsid sh -c 'sleep 1000' & sleep 0.2; echo ready; read x`)
-	p, err := Below(root)
+	p, err := below(t, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,17 +183,42 @@ func TestBelow_Groups(t *testing.T) {
 }
 
 func TestBelow_NothingThere(t *testing.T) {
-	cmd := exec.Command("true")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	p, err := Below(cmd.Process.Pid)
+	root, _ := family(t, `echo ready; read x`)
+	p, err := below(t, root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Resume(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A number that is somebody else's by now is not taken for the process that had it.
+func TestBelow_AnotherProcessOfTheSameNumber(t *testing.T) {
+	root, _ := family(t, `sleep 1000 & echo ready; read x`)
+	id, err := Identify(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id.started--
+	if p, err := Below(id); !errors.Is(err, ErrEnded) || p != nil {
+		t.Errorf("%v, %v", p, err)
+	}
+	if s := states(t, root); strings.Contains(s, "T") {
+		t.Errorf("states %q", s)
+	}
+	if _, err := Identify(1 << 30); err == nil {
+		t.Error("a number that nobody has")
+	}
+}
+
+func below(t *testing.T, root int) (*Paused, error) {
+	t.Helper()
+	id, err := Identify(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Below(id)
 }
 
 func TestParseStat(t *testing.T) {

@@ -50,7 +50,20 @@ func readProcess(pid int) (process, error) {
 	return p, err
 }
 
-// descendants are all processes below one, as far as they are visible.
+// descendants are all processes below one, as far as they are visible. Whose number is the same before and after was there
+// all the time.
+func (i Identity) descendants() ([]process, error) {
+	if now, err := Identify(i.pid); err != nil || now != i {
+		return nil, ErrEnded
+	}
+	list, err := descendants(i.pid)
+	if now, err := Identify(i.pid); err != nil || now != i {
+		return nil, ErrEnded
+	}
+	return list, err
+}
+
+// descendants are all processes below whoever has a number.
 func descendants(root int) ([]process, error) {
 	entries, err := numbers("/proc")
 	if err != nil {
