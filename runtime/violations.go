@@ -181,6 +181,40 @@ func (s *Sandbox) Annotate(key, stderr string) string {
 	return violation.Annotate(stderr, s.store.ForKey(key), eol)
 }
 
+// Violations gives what was refused to this command, the newest hundred, oldest first: while it runs, and after its end. It
+// is its own list, which others with many violations do not shorten and Clear does not touch. It may be called from any
+// goroutine; before Start there is nothing.
+func (c *Cmd) Violations() iter.Seq[Violation] {
+	return each(func() []violation.Record {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case c.left:
+			return c.refused
+		case c.process == nil:
+			return nil
+		}
+		return c.sandbox.store.Tail(c.Key())
+	})
+}
+
+// keepViolations takes the command's own list from the store: the command has ended.
+func (c *Cmd) keepViolations() {
+	tail := c.sandbox.store.Unregister(c.Key())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left, c.refused = true, tail
+}
+
+// noteLost counts refusals that a source could not deliver, which is never silent.
+func (s *Sandbox) noteLost(n uint64) {
+	if n == 0 {
+		return
+	}
+	s.store.NoteLost(n)
+	s.opts.logger.Warn("refusals were lost between the kernel and srt, which came faster than they were read", "lost", n)
+}
+
 func each(records func() []violation.Record) iter.Seq[Violation] {
 	return func(yield func(Violation) bool) {
 		for _, r := range records() {
