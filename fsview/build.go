@@ -50,13 +50,13 @@ func Build(t Tree, in Input) (*Plan, error) {
 	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8),
 		Rules: *rules, Masks: in.Masks}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
-	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.collectMasks, b.spreadRoot, b.searchMandatory, b.repeatRules,
+	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.collectPrivateFiles, b.collectMasks, b.spreadRoot, b.searchMandatory, b.repeatRules,
 		b.settleLinks, b.placeSupplied, b.settleAbsent, b.settleFold, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}
 	if in.Disabled {
 		b.plan.Unrestricted = true
 		steps = []func() error{b.collectDisabled, b.placeSupplied, b.emit, b.chooseDir, b.checkSize}
-		if len(in.Masks) > 0 {
-			steps = []func() error{b.readMounts, b.collectDisabled, b.collectMasks, b.spreadRoot, b.repeatRules, b.placeSupplied, b.emit,
+		if len(in.Masks)+len(in.PrivateFiles) > 0 {
+			steps = []func() error{b.readMounts, b.collectDisabled, b.collectPrivateFiles, b.collectMasks, b.spreadRoot, b.repeatRules, b.placeSupplied, b.emit,
 				b.checkMoved, b.chooseDir, b.checkSize}
 		}
 	}

@@ -38,6 +38,8 @@ func input(t testing.TB, words string) Input {
 			in.OwnFiles = append(in.OwnFiles, value)
 		case "private":
 			in.Private = append(in.Private, value)
+		case "privateFile":
+			in.PrivateFiles = append(in.PrivateFiles, value)
 		case "keep":
 			in.Keep = append(in.Keep, value)
 		case "proc":

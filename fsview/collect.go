@@ -131,6 +131,26 @@ func (b *builder) collectKernelMounts() error {
 	return nil
 }
 
+// collectPrivateFiles hides the files through which the caller is spoken to: who reads one takes part, and a FIFO can be
+// written to whatever a mount allows.
+func (b *builder) collectPrivateFiles() error {
+	for _, p := range b.in.PrivateFiles {
+		loc := b.res.resolve(p, true)
+		why := &rule{key: "control channel", number: "CLI-30", quiet: true}
+		switch {
+		case loc.special: // replaced, and not seen (FS-47)
+		case loc.blocked != nil && loc.ancestor == "/":
+			return uninspectedError(why, loc)
+		case loc.blocked != nil:
+			first(&b.node(loc.ancestor, Info{}).hard, why) // FS-11
+		case loc.exists && !loc.info.IsDir():
+			b.hold(loc, why)
+			first(&b.node(loc.path, loc.info).hard, why)
+		}
+	}
+	return nil
+}
+
 // collectDeny places one entry of a deny list that is a name.
 func (b *builder) collectDeny(r policy.PathRule, why *rule, l list) error {
 	return b.denyAt(r.Path, b.res.resolve(r.Path, true), why, l, false)

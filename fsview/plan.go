@@ -152,9 +152,12 @@ type Input struct {
 
 	// Private are hidden, and nothing re-opens them: absolute; directories in which srt keeps what it must not be told by a
 	// command (FS-51, FS-54). One that does not exist is passed over.
-	Private  []string
-	OwnFiles []string // absolute; srt's executable and the settings file in use, write-denied (FS-51)
-	Keep     []string // absolute; files that stay readable even when hidden (FS-23)
+	Private []string
+	// PrivateFiles are hidden, and nothing re-opens them, under Disabled too: absolute; files and FIFOs through which the
+	// caller is spoken to (CLI-30). What does not exist, and directories, are passed over.
+	PrivateFiles []string
+	OwnFiles     []string // absolute; srt's executable and the settings file in use, write-denied (FS-51)
+	Keep         []string // absolute; files that stay readable even when hidden (FS-23)
 	// ExtraWrite are granted like allowWrite but without a word when they are absent or links: the default write paths
 	// and TMPDIR. One that lies in the home never re-opens a hidden directory (FS-28).
 	ExtraWrite []string

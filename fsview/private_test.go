@@ -63,3 +63,29 @@ func TestPrivate_CannotBeInspected_FS11(t *testing.T) {
 	}
 	t.Error("what stands for it is not hidden")
 }
+
+// CLI-30: the FIFO or file over which the caller is told what to do is not seen by a command, whatever the settings allow.
+func TestPrivateFiles_CLI30(t *testing.T) {
+	tests := []struct {
+		name, tree, rules string
+		hidden            bool
+	}{
+		{"in a tree that is written to", "p /h/p/ctl", "aW=. privateFile=/h/p/ctl", true},
+		{"and nothing may be written", "p /h/p/ctl", "privateFile=/h/p/ctl", true},
+		{"allowed by its name", "p /h/p/ctl", "dR=~ aR=/h/p/ctl aW=/h/p/ctl privateFile=/h/p/ctl", true},
+		{"without any other rule", "f /h/p/ctl", "disabled privateFile=/h/p/ctl", true},
+		{"a link to it", "p /h/p/ctl;l /h/p/link ctl", "aW=. privateFile=/h/p/link", true},
+		{"a directory", "d /h/p/ctl", "aW=. privateFile=/h/p/ctl", false},
+		{"gone", "d /h/p", "aW=. privateFile=/h/p/ctl", false},
+		{"gone, without any other rule", "d /h/p", "disabled privateFile=/h/p/ctl", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			plan, _ := built(t, newFakeTree(t, "d /h/p;"+tt.tree), tt.rules)
+			hidden := plan.Hides("/h/p/ctl")
+			if hidden != tt.hidden {
+				t.Errorf("hidden: %v in %+v", hidden, plan.Steps)
+			}
+		})
+	}
+}
