@@ -90,6 +90,9 @@ var actions = map[string]func(string) error{
 	"supported": func(string) error { return supportedAsText() },
 	"mkdir":     func(name string) error { return unix.Mkdir(name, 0o700) },
 	"rmdir":     unix.Rmdir,
+	"call":      rawCall,
+	"read":      openForReading,
+	"repeat":    repeat,
 	"mknod":     func(name string) error { return unix.Mknod(name, unix.S_IFIFO|0o600, 0) },
 	"symlink":   func(name string) error { return unix.Symlink("to", name) },
 	"create": func(name string) error {

@@ -39,11 +39,11 @@ func newProgramSet() (*programSet, error) {
 
 // newFinder makes a set that can find functions only.
 func newFinder() (*programSet, error) {
-	object, err := parseObject(namesObject)
+	object, err := parseObject(namesObject, mapSpecs[:])
 	if err != nil {
 		return nil, refused("read the programs of this binary", err)
 	}
-	s := &programSet{object: object, loader: load{license: object.license}}
+	s := &programSet{object: object, loader: load{license: object.license, maps: make([]*os.File, mapCount)}}
 	if s.find, err = s.load("find"); err != nil {
 		if errors.Is(err, unix.EPERM) {
 			return nil, powerless(err)
@@ -114,7 +114,7 @@ func (s *programSet) functionID(name string) (uint32, error) {
 }
 
 func (s *programSet) close() {
-	closeAll(s.loader.maps[:]...)
+	closeAll(s.loader.maps...)
 	closeAll(s.loader.btf, s.find, s.identify)
 }
 

@@ -2,16 +2,17 @@ package bpf
 
 import "errors"
 
-// Why names cannot be refused in the kernel. [Supported] and [Load] answer with one of these inside an [Unsupported].
+// Why names cannot be refused in the kernel, or refused calls not read from it. [Supported], [Load], [TracingSupported] and
+// [LoadTracer] answer with one of these inside an [Unsupported].
 var (
 	// ErrNotLinux: this system has no BPF.
 	ErrNotLinux = errors.New("not Linux")
 	// ErrNoCapability: the process may not load such programs. It takes CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, in the
 	// host's own user namespace (capabilities(7)).
 	ErrNoCapability = errors.New("no capability for BPF")
-	// ErrOldKernel: before Linux 6.2 a hook is passed over when it has just preempted itself on the same processor (kernel
+	// ErrOldKernel: reading takes Linux 5.17; before Linux 6.2 a hook is passed over when it has just preempted itself on the same processor (kernel
 	// commit 271de525e1d7), which a command can bring about.
-	ErrOldKernel = errors.New("kernel older than 6.2")
+	ErrOldKernel = errors.New("the kernel is too old")
 	// ErrInactive: the kernel runs no BPF hooks, since "bpf" is not among its active security modules.
 	ErrInactive = errors.New("the BPF security module is not active")
 	// ErrRefused: the kernel does not take the programs, or does not attach them.
@@ -32,8 +33,9 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// Unsupported says why this process on this host cannot refuse names in the kernel.
+// Unsupported says why this process on this host cannot refuse names in the kernel, or read from it what was refused.
 type Unsupported struct {
+	what   string // is not to be had; empty: the refusing of names
 	Reason error  // one of the sentinel errors
 	Detail string // what to do, or what was tried; a sentence
 	Err    error  // of the kernel; may be nil
@@ -41,7 +43,11 @@ type Unsupported struct {
 
 // Error is a sentence for a person.
 func (e *Unsupported) Error() string {
-	text := "names cannot be refused in the kernel (BPF LSM): " + e.Reason.Error()
+	text := e.what
+	if text == "" {
+		text = "names cannot be refused in the kernel (BPF LSM)"
+	}
+	text += ": " + e.Reason.Error()
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}

@@ -39,7 +39,7 @@ func newTestKernel(t testing.TB) *testKernel {
 			t.Error(err)
 		}
 	})
-	object, err := parseObject(probeObject)
+	object, err := parseObject(probeObject, mapSpecs[:])
 	if err != nil {
 		t.Fatal(err)
 	}

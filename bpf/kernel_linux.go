@@ -26,8 +26,10 @@ const (
 // Types of program and of attachment.
 const (
 	progRawTracepoint = 17
+	progTracing       = 26
 	progLSM           = 29
 	progSyscall       = 31
+	attachRawTP       = 23
 	attachLSM         = 27
 	flagSleepable     = 1 << 4
 )
@@ -119,8 +121,8 @@ type progAttr struct {
 // load is what is needed to load a program of an object.
 type load struct {
 	kind, flags, attach, attachID uint32
-	btf                           *os.File           // nil for a program that needs no relocation
-	maps                          [mapCount]*os.File // nil for a program that uses none
+	btf                           *os.File   // nil for a program that needs no relocation
+	maps                          []*os.File // as in the object's table; nil for one that the program does not use
 	license                       string
 	log                           []byte // what the verifier says, if not empty
 }
@@ -130,9 +132,11 @@ func (l *load) program(name string, prog program) (*os.File, error) {
 	defer p.Unpin()
 	var fds []byte
 	for _, m := range l.maps {
+		fd := ^uint32(0) // none
 		if m != nil {
-			fds = le.AppendUint32(fds, uint32(m.Fd()))
+			fd = uint32(m.Fd())
 		}
+		fds = le.AppendUint32(fds, fd)
 	}
 	attr := progAttr{kind: l.kind, count: uint32(len(prog.code) / insnSize), insns: p.at(prog.code),
 		license: p.at(append([]byte(l.license), 0)), flags: l.flags, name: label(name), attach: l.attach, attachID: l.attachID,
@@ -151,7 +155,7 @@ func (l *load) program(name string, prog program) (*os.File, error) {
 }
 
 // attach makes a hook effective, as long as the returned descriptor or a copy of it is open. name is that of a raw
-// tracepoint, and empty for LSM programs.
+// tracepoint, and empty for programs that are loaded for a function or tracepoint.
 func attach(prog *os.File, name string) (*os.File, error) {
 	var p pinned
 	defer p.Unpin()

@@ -1,12 +1,12 @@
 package bpf
 
-// mapSpec describes a map of the programs: programs/judge.h has the same, and a test compares them.
+// mapSpec describes a map of the programs: their sources have the same, and a test compares them.
 type mapSpec struct {
 	name                       string
 	kind, key, value, max, how uint32
 }
 
-// Indices into mapSpecs.
+// Indices into mapSpecs, which are the maps of the hooks (programs/judge.h).
 const (
 	mapSessions = iota
 	mapDirs
@@ -17,10 +17,10 @@ const (
 )
 
 const (
-	kindHash, kindArray, kindRingbuf = 1, 2, 27
-	noPrealloc                       = 1
-	maxRules                         = 65536 // of all sessions together, spellings counted
-	ringSize                         = 65536 // bytes
+	kindHash, kindArray, kindPercpuArray, kindRingbuf = 1, 2, 6, 27
+	noPrealloc                                        = 1
+	maxRules                                          = 65536 // of all sessions together, spellings counted
+	ringSize                                          = 65536 // bytes
 )
 
 var mapSpecs = [mapCount]mapSpec{
@@ -31,9 +31,9 @@ var mapSpecs = [mapCount]mapSpec{
 	mapLost:     {"lost", kindArray, 4, 8, 1, 0},
 }
 
-func mapIndex(name string) int {
-	for i := range mapSpecs {
-		if mapSpecs[i].name == name {
+func mapIndex(specs []mapSpec, name string) int {
+	for i := range specs {
+		if specs[i].name == name {
 			return i
 		}
 	}

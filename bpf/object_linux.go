@@ -20,7 +20,7 @@ type object struct {
 // program is one function of an object.
 type program struct {
 	section  string // what it is for: "lsm/HOOK", "syscall", "raw_tp/NAME"
-	code     []byte // instructions; the maps in it are indices into mapSpecs
+	code     []byte // instructions; the maps in it are indices into the object's table
 	funcInfo []byte // struct bpf_func_info
 	relos    []byte // struct bpf_core_relo
 }
@@ -59,8 +59,8 @@ type elfSymbol struct {
 	value, size uint64
 }
 
-// parseObject reads a 64-bit little-endian relocatable file of clang.
-func parseObject(file []byte) (o *object, err error) {
+// parseObject reads a 64-bit little-endian relocatable file of clang, whose maps are those of a table.
+func parseObject(file []byte, maps []mapSpec) (o *object, err error) {
 	defer func() {
 		// The file is a constant of the binary: an index that is out of bounds is a mistake of the build.
 		if r := recover(); r != nil {
@@ -83,7 +83,7 @@ func parseObject(file []byte) (o *object, err error) {
 		case s.name == "license":
 			o.license = text(s.data)
 		case s.kind == sectionRelocate:
-			if err := relocate(sections[s.info].data, s.data, symbols); err != nil {
+			if err := relocate(sections[s.info].data, s.data, symbols, maps); err != nil {
 				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
 		}
@@ -137,10 +137,10 @@ func elfSymbols(sections []elfSection) []elfSymbol {
 }
 
 // relocate puts the indices of maps into instructions. Nothing else needs relocation: each program is one function.
-func relocate(code, relocations []byte, symbols []elfSymbol) error {
+func relocate(code, relocations []byte, symbols []elfSymbol, maps []mapSpec) error {
 	for at := 0; at < len(relocations); at += relocationSize {
 		offset, symbol := le.Uint64(relocations[at:]), symbols[le.Uint64(relocations[at+8:])>>32]
-		index := mapIndex(symbol.name)
+		index := mapIndex(maps, symbol.name)
 		if index < 0 || code[offset] != opLoadDouble {
 			return fmt.Errorf("%w: %q is no map", errObject, symbol.name)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,11 +27,12 @@ const (
 	ringDiscard = 1 << 30
 )
 
-// reader takes refusals out of the ring buffer that the programs write to. The buffer bounds what is waiting.
+// reader takes records out of a ring buffer that programs write to. The buffer bounds what is waiting.
 type reader struct {
 	file   *os.File
 	raw    syscall.RawConn
-	use    func(session uint64, refusal Refusal)
+	use    func(record []byte) // which must not keep it
+	size   uint64
 	ended  chan struct{}
 	readUp *uint64 // written by this side
 	filled *uint64 // by the kernel
@@ -40,8 +42,8 @@ type reader struct {
 	producer []byte // the kernel's page, then the buffer twice in a row, so that no record is parted
 }
 
-// newReader starts to read. The map stays the caller's.
-func newReader(m *os.File, use func(uint64, Refusal)) (*reader, error) {
+// newReader starts to read a ring buffer of size bytes. The map stays the caller's.
+func newReader(m *os.File, size uint64, use func(record []byte)) (*reader, error) {
 	fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl F_DUPFD_CLOEXEC", err)
@@ -50,11 +52,11 @@ func newReader(m *os.File, use func(uint64, Refusal)) (*reader, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl F_SETFL", err)
 	}
-	r := &reader{file: os.NewFile(uintptr(fd), "bpf refusals"), use: use, ended: make(chan struct{})}
+	r := &reader{file: os.NewFile(uintptr(fd), m.Name()), use: use, size: size, ended: make(chan struct{})}
 	if err := r.start(fd); err != nil {
 		r.unmap()
 		r.file.Close()
-		return nil, fmt.Errorf("read refusals: %w", err)
+		return nil, fmt.Errorf("read what the programs tell: %w", err)
 	}
 	go r.loop()
 	return r, nil
@@ -68,7 +70,7 @@ func (r *reader) start(fd int) (err error) {
 	if r.consumer, err = unix.Mmap(fd, 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
-	if r.producer, err = unix.Mmap(fd, int64(page), page+2*ringSize, unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	if r.producer, err = unix.Mmap(fd, int64(page), page+2*int(r.size), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
 	r.readUp = (*uint64)(unsafe.Pointer(&r.consumer[0]))
@@ -96,21 +98,45 @@ func (r *reader) drain() (count int) {
 	}
 	data := r.producer[os.Getpagesize():]
 	for at := atomic.LoadUint64(r.readUp); at < atomic.LoadUint64(r.filled); {
-		record := data[at%ringSize:]
+		record := data[at%r.size:]
 		header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&record[0])))
 		if header&ringBusy != 0 {
 			break // its writer will wake us up
 		}
 		size := header &^ (ringBusy | ringDiscard)
-		if header&ringDiscard == 0 && size == refusalSize {
-			session, refusal := decodeRefusal(record[ringHeader : ringHeader+refusalSize])
-			r.use(session, refusal)
+		if header&ringDiscard == 0 {
+			r.use(record[ringHeader : ringHeader+size])
 		}
 		count++
 		at += uint64(ringHeader+size+7) &^ 7
 		atomic.StoreUint64(r.readUp, at)
 	}
 	return count
+}
+
+// settle uses all that was written by now, behind what another processor is still writing, too.
+func (r *reader) settle() {
+	r.mu.Lock()
+	var end uint64
+	if r.producer != nil {
+		end = atomic.LoadUint64(r.filled)
+	}
+	r.mu.Unlock()
+	for r.drainedTo() < end {
+		if r.drain() == 0 {
+			time.Sleep(20 * time.Microsecond) // a writer holds no lock, and gives way to nobody
+		}
+	}
+}
+
+// drainedTo is up to where the buffer has been used, or all of it once it is closed.
+func (r *reader) drainedTo() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.producer == nil {
+		return ^uint64(0)
+	}
+	return atomic.LoadUint64(r.readUp)
 }
 
 func decodeRefusal(b []byte) (session uint64, refusal Refusal) {

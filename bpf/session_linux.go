@@ -59,7 +59,7 @@ func (e *Enforcer) begin(s *Session) error {
 	if s.report != nil {
 		wanted = 1
 		if e.reader == nil {
-			r, err := newReader(e.set.loader.maps[mapRefusals], e.deliver)
+			r, err := newReader(e.set.loader.maps[mapRefusals], ringSize, e.deliver)
 			if err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ func (a *additions) rule(place dirKey, spellings []string, fold bool, rule uint3
 
 // install puts the names in force before the directories that lead to them.
 func (a *additions) install() error {
-	maps := &a.session.e.set.loader.maps
+	maps := a.session.e.set.loader.maps
 	if err := wholeBatch(cmdMapUpdateBatch, maps[mapNames], a.namesCount, a.keys, a.values); err != nil {
 		return err
 	}
@@ -217,13 +217,13 @@ func (e *Enforcer) end(s *Session) error {
 		e.mu.Unlock()
 		return nil
 	}
-	maps := &e.set.loader.maps
+	maps := e.set.loader.maps
 	err := element(cmdMapDelete, maps[mapSessions], words(s.lineage[0]), nil)
 	err = errors.Join(err, remove(maps[mapDirs], s.dirs), remove(maps[mapNames], s.names))
 	r := e.reader
 	e.mu.Unlock()
 	if r != nil {
-		r.drain()
+		r.settle()
 	}
 	e.mu.Lock()
 	delete(e.sessions, s.id)
@@ -251,8 +251,12 @@ func remove[K interface {
 	return err
 }
 
-// deliver hands a refusal to its session. The reader calls it, one refusal at a time.
-func (e *Enforcer) deliver(session uint64, refusal Refusal) {
+// deliver hands a refusal to its session. The reader calls it, one record at a time.
+func (e *Enforcer) deliver(record []byte) {
+	if len(record) != refusalSize {
+		return
+	}
+	session, refusal := decodeRefusal(record)
 	e.mu.Lock()
 	s := e.sessions[session]
 	e.mu.Unlock()

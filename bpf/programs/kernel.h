@@ -21,6 +21,7 @@ typedef __u32 __wsum;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -44,9 +45,12 @@ struct cred {
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
+	struct user_namespace *s_user_ns;
 };
 
 struct inode {
+	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 };
@@ -62,7 +66,18 @@ struct dentry {
 	struct inode *d_inode;
 };
 
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
 struct path {
+	struct vfsmount *mnt;
 	struct dentry *dentry;
 };
 
@@ -81,11 +96,35 @@ struct files_struct {
 };
 
 struct fs_struct {
+	struct path root;
 	struct path pwd;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+/* The registers of a system call, which each architecture names in its own way. */
+struct pt_regs___x86 {
+	unsigned long di, si, dx, r10, r8, r9, orig_ax;
+};
+
+struct pt_regs___arm64 {
+	__u64 regs[31];
+	__u64 orig_x0;
+	__s32 syscallno;
 };
 
 struct task_struct {
 	const struct cred *real_cred;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	__u32 self_exec_id;
 	struct fs_struct *fs;
 	struct files_struct *files;
 };

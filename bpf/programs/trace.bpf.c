@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The system calls of sandboxes that the kernel refused, as they return. Whether a rule of the sandbox is behind a refusal
+ * is not decided here: the reader does that, who knows the rules.
+ *
+ *	traced   number of a user namespace -> who is told of its refusals
+ *	calls    number of a system call    -> what it is about; the loader fills it for its architecture
+ *	scratch  where a record is written, before its length is known
+ *	events   the records, for the owner of the maps alone
+ */
+#include "trace.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+enum { EPERM = 1, ENOENT = 2, EACCES = 13, EBUSY = 16, EXDEV = 18, EROFS = 30 };
+
+/* refusal says whether a call that returned this may have been refused for a rule. */
+static __always_inline int refusal(long ret, const struct call *call, const struct traced *s)
+{
+	switch (ret) {
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return 1;
+	case -EBUSY: /* a name that a mount holds in place */
+	case -EXDEV: /* the way out of or into a part that is a mount */
+		return call->shape & CALL_NAMES;
+	case -ENOENT: /* what a hidden directory hides */
+		return s->flags & TRACED_HIDES;
+	}
+	return 0;
+}
+
+/*
+ * tell writes the record of one call. What it says of paths is what the caller's memory and the directories say now: for a
+ * report that is enough, and for nothing else.
+ */
+static __always_inline void tell(struct traced *s, const struct call *call, const __u64 *args, __u32 nr, long ret, __u64 flags)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct event *e;
+	__u32 zero = 0;
+
+	e = bpf_map_lookup_elem(&scratch, &zero);
+	if (!e)
+		return;
+	e->session = s->id;
+	e->time = bpf_ktime_get_ns();
+	e->flags = flags;
+	e->pid = number(BPF_CORE_READ(task, group_leader), s->level);
+	e->tid = number(task, s->level);
+	e->call = nr;
+	e->error = ret < 0 ? -ret : 0;
+	e->problems = e->used = 0;
+	bpf_get_current_comm(e->comm, sizeof(e->comm));
+	place(e, 0, task, args, call->dir[0], call->path[0]);
+	e->base[1] = e->text[1] = 0;
+	if (call->shape & CALL_TWO)
+		place(e, 1, task, args, call->dir[1], call->path[1]);
+	if (bpf_ringbuf_output(&events, e, offsetof(struct event, data) + used(e), 0))
+		__sync_fetch_and_add(&s->lost, 1);
+}
+
+/*
+ * finished looks at each system call of the host as it returns: the cheapest question first. A process outside of every
+ * sandbox costs three loads.
+ */
+SEC("tp_btf/sys_exit")
+int finished(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	long ret = ctx[1];
+	__u64 args[6], flags = 0;
+	struct traced *s;
+	struct call *call;
+	__u32 nr;
+
+	if (ret < 0 && ret != -EACCES && ret != -EPERM && ret != -EROFS && ret != -ENOENT && ret != -EBUSY && ret != -EXDEV)
+		return 0;
+	if (!task->real_cred->user_ns->level)
+		return 0;
+	nr = call_number((void *)ctx[0]);
+	call = bpf_map_lookup_elem(&calls, &nr);
+	if (!call || !call->kind || (ret >= 0 && call->kind < CALL_OPEN))
+		return 0;
+	s = session_of((struct task_struct *)bpf_get_current_task());
+	if (!s || task->self_exec_id == s->exec)
+		return 0; /* the latter: not the command yet, or a helper of srt's */
+	call_arguments((void *)ctx[0], args);
+	if (call->flags < 6)
+		flags = args[call->flags & 7];
+	if (call->kind == CALL_OPEN_HOW && bpf_probe_read_user(&flags, sizeof(flags), (void *)args[call->flags & 7]))
+		return 0; /* the kernel could not read it either: EFAULT */
+	if (reads(call, flags) && !(s->flags & TRACED_READS))
+		return 0;
+	if (ret >= 0 ? !substituted(s, ret, flags) : !refusal(ret, call, s))
+		return 0;
+	tell(s, call, args, nr, ret, flags);
+	return 0;
+}
+
+/* self says how the kernel numbers the caller's processes, and how it tells the caller's program from the next one. */
+struct self {
+	__u32 level; /* out: depth of the pid namespace */
+	__u32 exec;
+};
+
+SEC("syscall")
+int self(struct self *ctx)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	ctx->level = BPF_CORE_READ(task, thread_pid, level);
+	ctx->exec = BPF_CORE_READ(task, self_exec_id);
+	return 0;
+}
+
+/* find says by which number the kernel's own type information knows a tracepoint: what a program is loaded with. */
+struct find {
+	char name[64];
+	__s64 id; /* out: the number, or an error below 0 */
+};
+
+SEC("syscall")
+int find_type(struct find *ctx)
+{
+	char name[64];
+
+	__builtin_memcpy(name, ctx->name, sizeof(name));
+	ctx->id = bpf_btf_find_by_name_kind(name, sizeof(name), 8 /* BTF_KIND_TYPEDEF */, 0);
+	return 0;
+}
