@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -22,26 +21,23 @@ type linuxProcess struct {
 	session   ns.Session
 	files     [3]*os.File // the command's standard streams
 	copied    [3]*os.File // the caller's own, where the command has a copy
-	null      *os.File
 	listeners []net.Listener
+	serving   sync.WaitGroup // a goroutine for each listener
 	broker    *brokerService
 	captured  *captureService
 	how       attempt
+	loans     loans
 	once      sync.Once
 }
 
 // start launches the command (docs/architecture.md).
 func (c *Cmd) start() (process, error) {
-	p := &linuxProcess{cmd: c}
-	var err error
-	if p.files, p.null, err = c.standardStreams(); err != nil {
-		return nil, err
-	}
+	p := &linuxProcess{cmd: c, files: c.streams.files}
 	if err := p.copySupplied(); err != nil {
 		p.release()
 		return nil, err
 	}
-	err = p.begin()
+	err := p.begin()
 	if refused, ok := errors.AsType[*hooksError](err); ok {
 		// The filters were chosen for hooks: what is begun with the broker begins with another process.
 		c.sandbox.opts.logger.Debug("the command is started with the broker", "reason", refused.Error())
@@ -54,23 +50,6 @@ func (c *Cmd) start() (process, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// standardStreams are the three streams, the null device where none was given.
-func (c *Cmd) standardStreams() (files [3]*os.File, null *os.File, err error) {
-	files = [3]*os.File{c.Stdin, c.Stdout, c.Stderr}
-	for i, f := range files {
-		if f != nil {
-			continue
-		}
-		if null == nil {
-			if null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
-				return files, nil, err
-			}
-		}
-		files[i] = null
-	}
-	return files, null, nil
 }
 
 // begin makes the namespaces and, at the same time, the plan: the two take about as long as one another, and neither
@@ -106,8 +85,8 @@ func (p *linuxProcess) begin() error {
 	}()
 	planErr := p.plan(h, program)
 	process := <-made
-	if planErr == nil && p.cmd.ctx.Err() != nil {
-		planErr = context.Cause(p.cmd.ctx) // asked as late as the command can still be kept from existing (CLI-14, LIB-17)
+	if planErr == nil {
+		planErr = p.cmd.endedEarly() // asked as late as the command can still be kept from existing (CLI-14, LIB-17)
 	}
 	switch {
 	case process.err != nil:
@@ -118,13 +97,15 @@ func (p *linuxProcess) begin() error {
 	if err := p.launch.armNames(process.Prepared); err != nil {
 		return errors.Join(err, process.Close())
 	}
-	p.process, err = process.Start(&ns.Command{Candidates: p.launch.candidates, Args: p.cmd.Args, Env: p.launch.env, Hold: p.launch.holds()})
+	p.launch.armTracer(process.Prepared)
+	p.process, err = process.Start(&ns.Command{Candidates: p.launch.candidates, Args: p.cmd.Args, Env: p.launch.env, Hold: p.launch.holds(),
+		Null: p.cmd.sandbox.opts.nullDescriptor})
 	p.launch.handedOver()
 	if err != nil {
 		return err
 	}
 	timing("program done")
-	p.process.OnStop = func(ns.Signal) bool { return stopWithCommand(p.files[0]) }
+	p.process.OnStop = p.commandStopped
 	if err = p.serveCapture(); err == nil {
 		err = p.serveBroker()
 	}
@@ -175,13 +156,13 @@ func (p *linuxProcess) serve() error {
 			return err
 		}
 		p.listeners = append(p.listeners, ln)
-		serve := func() error { return s.proxy.ServeFor(ln, p.cmd.key(), p.captured.namesOf()) }
-		if port := external(&s.cfg.Network, ports[i%len(ports)]); port != 0 {
+		serve := func() error { return s.proxy.ServeFor(ln, p.cmd.Key(), p.captured.namesOf()) }
+		if port := external(&s.begun.Network, ports[i%len(ports)]); port != 0 {
 			serve = func() error { return s.proxy.Forward(ln, port) }
 		}
-		s.serving.Add(1)
+		p.serving.Add(1)
 		go func() {
-			defer s.serving.Done()
+			defer p.serving.Done()
 			// A command that ends closes its listener, a session that ends closes the proxy.
 			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, proxy.ErrServerClosed) {
 				s.opts.logger.Warn("a listener of the sandbox failed", "error", err)
@@ -233,6 +214,7 @@ func (p *linuxProcess) release() {
 		for _, ln := range p.listeners {
 			ln.Close()
 		}
+		p.serving.Wait() // the session knows then that their clients have ended
 		if p.process != nil {
 			for _, f := range p.process.Files {
 				if f != nil {
@@ -240,11 +222,10 @@ func (p *linuxProcess) release() {
 				}
 			}
 		}
-		if p.null != nil {
-			p.null.Close()
-		}
 	})
 }
+
+func (p *linuxProcess) pid() int { return p.process.Pid() }
 
 func (p *linuxProcess) signal(s syscall.Signal) error { return p.process.Signal(s) }
 

@@ -135,7 +135,9 @@ func (l *launch) reportDenial(d broker.Denial) {
 	if d.Call == "connect" && d.Path == nscdSocket {
 		return
 	}
-	s.report(violation.Event{PID: d.PID, Operation: violation.Operation(d.Call), Target: d.Path, Rule: d.Why, CommandID: l.cmd.key()})
+	rule := violation.RuleOf(d.Why)
+	s.report(violation.Event{PID: d.PID, Operation: violation.Operation(d.Call), Target: d.Path, Rule: rule, Entry: entryAt(l.cfg, rule),
+		CommandID: l.cmd.Key()})
 }
 
 // brokerService is the broker of one command and what it works with.

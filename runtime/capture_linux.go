@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -104,7 +103,7 @@ func (p *linuxProcess) serveCapture() error {
 	if err != nil {
 		return err
 	}
-	c := &captureService{names: names, capture: s.proxy.NewCapture(names, p.cmd.key()), listener: p.takeFile(captureIndex),
+	c := &captureService{names: names, capture: s.proxy.NewCapture(names, p.cmd.Key()), listener: p.takeFile(captureIndex),
 		waiter: p.takeFile(waitingIndex), done: make(chan struct{})}
 	names.Possible = c.capture.Possible
 	p.captured = c
@@ -135,7 +134,7 @@ func (p *linuxProcess) serveCapture() error {
 // ownLocalhost tells whether a name beneath localhost is the sandbox's own loopback. Those that the settings name are the
 // host's (NET-57).
 func (s *Sandbox) ownLocalhost(name string) bool {
-	return !slices.ContainsFunc(s.cfg.Network.AllowedDomains, func(entry string) bool {
+	return !slices.ContainsFunc(s.current().cfg.Network.AllowedDomains, func(entry string) bool {
 		d, err := config.ParseDomain(entry, config.DomainForm{Port: true})
 		return err == nil && d.Matches(config.Host{Name: name}, d.Port)
 	})
@@ -220,12 +219,4 @@ func (w way) Dial(ctx context.Context) (broker.Upstream, error) {
 		return nil, proxy.Errno(err)
 	}
 	return u, nil
-}
-
-// key is what refusals of the command are attributed to: its text.
-func (c *Cmd) key() string {
-	if c.script != "" {
-		return c.script
-	}
-	return strings.Join(c.Args, " ")
 }

@@ -105,16 +105,17 @@ func (s *Sandbox) Explain(ctx context.Context) (*Explanation, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	e, err := s.Command(ctx, "true").explain()
+	c := s.Command(ctx, "true")
+	e, err := c.explain()
 	if err != nil {
 		return nil, err
 	}
 	for i, v := range e.Environment {
-		if s.token != "" {
-			e.Environment[i] = strings.ReplaceAll(v, s.token, "<token>")
+		if token := *s.token.Load(); token != "" {
+			e.Environment[i] = strings.ReplaceAll(v, token, "<token>")
 		}
 	}
-	n := &s.cfg.Network
+	n := &c.state.cfg.Network
 	e.Network.AllowedDomains, e.Network.DeniedDomains = list(n.AllowedDomains), list(n.DeniedDomains)
 	e.Network.DeniedResolvedAddresses, e.Network.StrictAllowlist = list(n.DeniedResolvedAddresses), n.StrictAllowlist
 	return e, nil

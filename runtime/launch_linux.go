@@ -36,7 +36,7 @@ var rootKeeps = ns.CapabilitySet(unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP
 // launch is everything about one command, compiled and ready to start.
 type launch struct {
 	cmd       *Cmd
-	cfg       *config.Config
+	cfg       *config.Config // of this command; its network.allowedDomains judge nothing (config.Override.Apply)
 	host      host
 	plan      *fsview.Plan
 	mechanism *PlannedMechanism // nil when mounts enforce the plan alone
@@ -49,6 +49,7 @@ type launch struct {
 	socketRules *socketRules // nil where nobody asks
 	tmp         string       // TMPDIR
 	attempt
+	monitored
 	env        []string
 	candidates []string
 	filters    []seccomp.Filter
@@ -65,7 +66,12 @@ type attempt struct {
 // prepare compiles the settings for one command against the surroundings as they are now (LIB-16). A dry one changes
 // nothing on the disk.
 func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
-	l := &launch{cmd: c, cfg: c.sandbox.cfg, host: h, attempt: how}
+	if c.cfg == nil { // not by way of Start: a dry one
+		if err := c.configure(); err != nil {
+			return nil, err
+		}
+	}
+	l := &launch{cmd: c, cfg: c.cfg, host: h, attempt: how}
 	if err := l.host.readSystem(); err != nil {
 		return nil, err
 	}
@@ -93,6 +99,7 @@ func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
 	l.ruleSockets()
 	l.composeEnv(base, exe, tmp)
 	l.candidates = candidates(c.Path, l.env)
+	l.chooseMonitor()
 	l.chooseFilters()
 	return l, nil
 }
@@ -158,7 +165,7 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 		extra = append(extra, tmp.path)
 	}
 	return l.planNames(fsview.Input{
-		Rules: rules, Masks: masks, Cwd: cwd, Home: home, UID: l.host.uid, Private: l.private(), OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
+		Rules: rules, Masks: masks, Cwd: cwd, Home: home, UID: l.host.uid, Private: l.private(), PrivateFiles: s.opts.privateFiles, OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
 		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts), Supplied: l.supplied(),
@@ -213,7 +220,7 @@ func (l *launch) build(in fsview.Input) (*fsview.Plan, error) {
 func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	s := l.cmd.sandbox
 	in := policy.EnvironInput{
-		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.token, User: policy.ProxyUser(l.cmd.key()), Restricted: true,
+		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: *s.token.Load(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
 		Debug: l.cmd.Debug, Unset: deniedVariables(l.cfg), SafeDirectories: l.cfg.Git.SafeDirectories,
 		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir, JavaAgent: l.cfg.JavaAgentJarPath,
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/srt-sandbox/srt/bpf"
 	"github.com/srt-sandbox/srt/fsview"
@@ -167,7 +168,7 @@ func (l *launch) handedOver() {
 
 // giveBack ends what holds names for this launch. It is called when its sandbox has ended, or never came to be.
 func (l *launch) giveBack() {
-	errs := []error{l.held.release(), l.hooked.release(), l.socketRules.release()}
+	errs := []error{l.endTrace(), l.held.release(), l.hooked.release(), l.socketRules.release()}
 	if l.neighbours {
 		// One of those who were there at the start may have been killed, and not have been all gone.
 		for _, state := range l.private() {
@@ -208,6 +209,19 @@ func (l *launch) reportRefusal(r bpf.Refusal) {
 	if r.Operation == bpf.OpCreate {
 		call = "open" // events name the system call (VIO-10)
 	}
+	rule := violation.RuleOf(a.Why)
 	l.cmd.sandbox.report(violation.Event{PID: r.Pid, Process: r.Process, Operation: violation.Operation(call),
-		Target: path.Join(a.Dir, name), Rule: a.Why, CommandID: l.cmd.key()})
+		Target: path.Join(a.Dir, name), Kind: violation.KindFileWrite, Creates: r.Operation == bpf.OpCreate, Rule: rule,
+		Entry: entryAt(l.cfg, rule), CommandID: l.cmd.Key()})
+}
+
+// reports tells whether a hook reports the creation of a path.
+func (h *hookedNames) reports(location string) bool {
+	if h == nil {
+		return false
+	}
+	dir, name := path.Split(location)
+	return slices.ContainsFunc(h.absent, func(a fsview.Absent) bool {
+		return path.Clean(dir) == a.Dir && (name == a.Name || a.Fold && strings.EqualFold(name, a.Name))
+	})
 }

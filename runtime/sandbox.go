@@ -5,10 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"log/slog"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,115 +17,73 @@ import (
 
 // Errors for errors.Is.
 var (
-	// ErrClosed is returned by a launch after Close.
+	// ErrClosed is returned by launches and updates after Close or Shutdown (LIB-35, LIB-51).
 	ErrClosed = errors.New("the sandbox is closed")
-	// ErrUnsupportedPlatform is returned where this version cannot confine a command.
+	// ErrUnsupportedPlatform is returned where this version cannot confine a command (LIB-9).
 	ErrUnsupportedPlatform = errors.New("Unsupported platform")
 	// ErrUnsupportedSetting is wrapped by the error for a key that this version does not honour and may not ignore.
 	ErrUnsupportedSetting = errors.New("this version of srt does not support it, and running without it would be weaker than the settings ask for")
 )
 
-// Sandbox is one session: a configuration, the proxies that hold its network policy, and the commands started in it.
-// All methods are safe for concurrent use. Nothing is shared between sessions.
+// Sandbox is one session: a configuration, the proxies that hold its network policy, and the commands started in it. Any
+// number of sessions coexist in a process, and nothing is shared between them (LIB-7).
+//
+// All methods may be called from any goroutine at any time (LIB-50). A session installs no signal handler, prints nothing,
+// and leaves the environment, the working directory and the umask of the process alone (LIB-8).
 type Sandbox struct {
-	cfg     *config.Config
 	opts    options
-	network atomic.Pointer[policy.Network] // the rules in force (NET-16)
-	token   string
+	begun   *config.Config        // what the session began with, for what stays as it was then (LIB-23); never changed
+	state   atomic.Pointer[state] // what is in force, see current
+	token   atomic.Pointer[string]
 	proxy   *proxy.Server
 	hooks   nameHooks
+	tracing sessionTracing
+	store   violation.Store
+	lists   policy.CommandLists // of single commands (LIB-31)
+
+	updating sync.Mutex // one update at a time, and none during Close
 
 	mu       sync.Mutex
-	closed   bool
-	commands map[*Cmd]struct{}
-	serving  sync.WaitGroup
-}
+	refusing bool              // no further launches
+	closing  bool              // nor those that are under way
+	commands map[*Cmd]struct{} // being launched, or running
+	changed  chan struct{}     // closed when commands has shrunk; nil: nobody waits
 
-// options are what a session is given beside its configuration.
-type options struct {
-	logger      *slog.Logger
-	warn        func(string)
-	onViolation func(violation.Event)
-	ownFiles    []string
-	timing      func(string)
-}
-
-// Option changes one thing about a session.
-type Option func(*options)
-
-// WithLogger sends debug lines to l. They never hold a token or a credential. The default discards them.
-func WithLogger(l *slog.Logger) Option {
-	return func(o *options) {
-		if l != nil {
-			o.logger = l
-		}
-	}
-}
-
-// WithWarnings calls f with one line for each entry of the settings that grants nothing (FS-8, FS-10) and for a hidden
-// working directory (FS-49). f must be safe for concurrent use. The default sends them to the logger.
-func WithWarnings(f func(line string)) Option { return func(o *options) { o.warn = f } }
-
-// WithOnViolation calls f for every refusal. f must be safe for concurrent use and return soon.
-func WithOnViolation(f func(violation.Event)) Option { return func(o *options) { o.onViolation = f } }
-
-// WithSettingsFile names the settings file in use by its absolute path. Commands cannot change it, whatever the write
-// lists say (FS-51).
-func WithSettingsFile(path string) Option { return WithOwnFiles(path) }
-
-// WithOwnFiles names further files of the caller's own by their absolute paths: settings files that a later run may read,
-// for example. Commands cannot change them, nor make one that does not exist, whatever the write lists say (FS-51).
-func WithOwnFiles(paths ...string) Option {
-	return func(o *options) { o.ownFiles = append(o.ownFiles, paths...) }
-}
-
-// WithTiming calls f with the name of each phase of a launch when it is done: "identities read", "files planned",
-// "namespaces made" and so on. f must be safe for concurrent use.
-func WithTiming(f func(phase string)) Option {
-	return func(o *options) {
-		if f != nil {
-			o.timing = f
-		}
-	}
+	closed   sync.Once
+	closeErr error
+	done     chan struct{}
 }
 
 // New validates a configuration and starts a session: when it returns, the network policy is in force and commands can
-// be launched. The configuration is copied. It fails before anything is created: with a *config.Error for an invalid
-// one, with ErrUnsupportedSetting for a key that this version must not ignore, with ErrUnsupportedPlatform where
-// commands cannot be confined, and with ctx's cause when ctx has ended.
+// be launched. The configuration is copied. ctx bounds the start alone, not the session (LIB-51).
+//
+// It fails before anything is created (LIB-2, LIB-3, LIB-6): with a *config.Error for an invalid configuration, with
+// ErrUnsupportedSetting for a key that this version must not ignore, with a *DependencyError where commands cannot be
+// confined, which matches ErrUnsupportedPlatform where srt never can, and with ctx's cause when ctx has ended.
 func New(ctx context.Context, cfg *config.Config, opts ...Option) (*Sandbox, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := validate(cfg, atStart); err != nil {
 		return nil, err
 	}
-	if err := refuseUnsupported(cfg); err != nil {
-		return nil, err
-	}
-	s := &Sandbox{cfg: cfg.Clone(), commands: map[*Cmd]struct{}{}, opts: options{logger: slog.New(slog.DiscardHandler), timing: func(string) {}}}
-	for _, o := range opts {
-		o(&s.opts)
-	}
-	if s.opts.warn == nil {
-		s.opts.warn = func(line string) { s.opts.logger.Warn(line) }
-	}
+	s := &Sandbox{begun: cfg.Clone(), opts: newOptions(opts), commands: map[*Cmd]struct{}{}, done: make(chan struct{})}
 	if err := checkPlatform(); err != nil {
-		return nil, err
+		return nil, newDependencyError(err)
 	}
 	if err := s.startProxy(); err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), s.Close())
+	}
 	return s, nil
 }
 
-// startProxy compiles the network policy and makes the server that holds it; its listeners come with each command.
+// startProxy compiles the configuration and makes the server that holds its network policy; its listeners come with each
+// command.
 func (s *Sandbox) startProxy() error {
-	n := &s.cfg.Network
-	network, err := policy.NewNetwork(policy.NetworkRules{
-		AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, DeniedDomainReasons: n.DeniedDomainReasons,
-		StrictAllowlist: n.StrictAllowlist, DeniedResolvedAddresses: n.DeniedResolvedAddresses,
-	})
+	st, err := compile(s.begun, nil)
 	if err != nil {
 		return err
 	}
@@ -137,84 +91,32 @@ func (s *Sandbox) startProxy() error {
 	if err != nil {
 		return err
 	}
-	mitm, err := s.mitmProxy()
-	if err != nil {
-		return err
+	s.state.Store(st)
+	s.store.SetIgnore(st.cfg.IgnoreViolations)
+	n := &s.begun.Network
+	token := ""
+	if n.HTTPProxyPort == 0 { // beside an external one there is no token (NET-18, LIB-5)
+		random := make([]byte, 16)
+		rand.Read(random) // never fails (crypto/rand)
+		token = hex.EncodeToString(random)
 	}
-	if n.HTTPProxyPort == 0 { // beside an external one there is no token (NET-18)
-		token := make([]byte, 16)
-		rand.Read(token) // never fails (crypto/rand)
-		s.token = hex.EncodeToString(token)
-	}
-	s.network.Store(network)
+	s.token.Store(&token)
 	s.proxy, err = proxy.New(proxy.Options{
-		Policy: s.network.Load, Token: s.token, Open: s.token == "", Parent: parent,
-		MITM:             func() *proxy.MITM { return mitm },
+		Policy: func() *policy.Network { return s.current().network }, Token: token, Open: token == "", Parent: parent,
+		MITM:             func() *proxy.MITM { return s.current().mitm },
 		RequireHostMatch: n.RequireHostMatch, RefuseOpaqueTunnels: n.RefuseOpaqueTunnels,
 		StripResponseHeaders: n.StripResponseHeaders, OnViolation: s.report, Logger: s.opts.logger,
+		Commands: &s.lists, Ask: s.askProxy(),
 	})
 	return err
 }
 
-// report passes one refusal on, unless the settings ignore it: for every command, or for those whose text holds a key
-// (CFG-38, NET-73, VIO-25).
+// report is the one entry for what was refused, whoever refused it. The store drops what the settings ignore (VIO-25).
 func (s *Sandbox) report(e violation.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	line := e.RawLine()
-	for key, patterns := range s.cfg.IgnoreViolations {
-		if (key == "*" || strings.Contains(e.CommandID, key)) && containsAny(line, patterns) {
-			return
-		}
-	}
-	if s.opts.onViolation != nil {
+	if _, kept := s.store.Add(e); kept && s.opts.onViolation != nil {
 		s.opts.onViolation(e)
 	}
-}
-
-// Config is a copy of the session's configuration.
-func (s *Sandbox) Config() *config.Config { return s.cfg.Clone() }
-
-// Close refuses further launches, kills what still runs in the session, cuts every proxied connection and waits until
-// nothing of it is left. It is idempotent.
-func (s *Sandbox) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	running := make([]*Cmd, 0, len(s.commands))
-	for c := range s.commands {
-		running = append(running, c)
-	}
-	s.mu.Unlock()
-	var errs []error
-	for _, c := range running {
-		if err := c.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, fmt.Errorf("end %s: %w", c.Path, err))
-		}
-	}
-	if err := s.proxy.Close(); err != nil {
-		errs = append(errs, fmt.Errorf("close the proxies: %w", err))
-	}
-	if err := s.hooks.close(); err != nil {
-		errs = append(errs, fmt.Errorf("take the hooks out of the kernel: %w", err))
-	}
-	s.serving.Wait()
-	return errors.Join(errs...)
-}
-
-// register notes a command that is about to start.
-func (s *Sandbox) register(c *Cmd) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ErrClosed
-	}
-	s.commands[c] = struct{}{}
-	return nil
-}
-
-func (s *Sandbox) forget(c *Cmd) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.commands, c)
 }

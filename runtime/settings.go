@@ -2,12 +2,19 @@ package runtime
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
-	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+// occasion is when a configuration is taken up.
+type occasion uint8
+
+const (
+	atStart  occasion = iota // of a session
+	atUpdate                 // of a running one
+	atLaunch                 // of a command with an override
+	atLive                   // of a running one of which only what is live counts (WithFixedLaunch)
 )
 
 // unsupported are the keys that are valid but whose feature does not exist yet, and which would weaken what the user
@@ -16,10 +23,12 @@ var unsupported = []struct {
 	key    string
 	is     func(*config.Config) bool
 	reason string
+	// fixed keys count at the start alone: an update says that they are not live (LIB-23).
+	fixed bool
 }{
 	{"network.tlsTerminate", func(c *config.Config) bool { return c.Network.TLSTerminate != nil },
-		"TLS would pass through unseen"},
-	{"credentials.envVars", masksVariables, "variables with mode \"mask\" would be seen by the command"},
+		"TLS would pass through unseen", true},
+	{"credentials.envVars", masksVariables, "variables with mode \"mask\" would be seen by the command", false},
 }
 
 // masksVariables reports whether a variable is to be masked. Masked files are hidden until they can be.
@@ -28,52 +37,15 @@ func masksVariables(c *config.Config) bool {
 		func(v config.EnvCredential) bool { return v.Mode == config.ModeMask })
 }
 
-// refuseUnsupported names the first key that this version must not ignore.
-func refuseUnsupported(c *config.Config) error {
+// validate makes every check of a settings file (LIB-2), and names the first key that this version must not ignore.
+func validate(c *config.Config, when occasion) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
 	for _, u := range unsupported {
-		if u.is(c) {
+		if u.is(c) && when != atLive && (when == atStart || !u.fixed) {
 			return fmt.Errorf("%s: %w (%s). Remove the key to run without it", u.key, ErrUnsupportedSetting, u.reason)
 		}
 	}
 	return nil
-}
-
-// parentProxy is the proxy behind srt's own: from the settings, else from srt's environment (CFG-33, NET-60).
-func (s *Sandbox) parentProxy() (*proxy.Parent, error) {
-	p := &s.cfg.Network.ParentProxy
-	parent, notes, err := proxy.ParentFromEnvironment(given(p.HTTP), given(p.HTTPS), p.NoProxy, os.LookupEnv)
-	for _, n := range notes {
-		s.opts.logger.Debug(n)
-	}
-	return parent, err
-}
-
-// mitmProxy is the proxy on a Unix socket that some hosts go through (NET-63), nil if there is none.
-func (s *Sandbox) mitmProxy() (*proxy.MITM, error) {
-	m := s.cfg.Network.MitmProxy
-	if m == nil {
-		return nil, nil //nolint:nilnil // none is what a nil *proxy.MITM stands for
-	}
-	mitm, err := proxy.NewMITM(m.SocketPath, m.Domains)
-	if err != nil {
-		return nil, fmt.Errorf("network.mitmProxy: %w", err)
-	}
-	return mitm, nil
-}
-
-// given is nil for a setting that is not there.
-func given(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func containsAny(line string, patterns []string) bool {
-	for _, p := range patterns {
-		if strings.Contains(line, p) {
-			return true
-		}
-	}
-	return false
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // TestNet_case34_NET1_NET16_RulesChangeWhileTheCommandRuns: with an empty list a process reaches nothing, by the proxy or without it;
@@ -67,11 +66,11 @@ func TestNet_case34_NET1_NET16_RulesChangeWhileTheCommandRuns(t *testing.T) {
 	if got := ask("direct"); got != "" {
 		t.Errorf("directly, nothing allowed: %q", got)
 	}
-	changed, err := policy.NewNetwork(policy.NetworkRules{AllowedDomains: []string{"127.0.0.1:" + port}})
-	if err != nil {
-		t.Fatal(err)
+	changed := s.Config()
+	changed.Network.AllowedDomains = []string{"127.0.0.1:" + port}
+	if notLive, err := s.Update(t.Context(), changed); err != nil || len(notLive) > 0 {
+		t.Fatal(notLive, err)
 	}
-	s.network.Store(changed)
 	if got := ask("proxy"); got != "HTTP/1.1 200 OK" {
 		t.Errorf("by the proxy, now allowed: %q", got)
 	}

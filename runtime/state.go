@@ -1,0 +1,84 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+
+	"github.com/srt-sandbox/srt/proxy"
+	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// state is one configuration in force, compiled. It is immutable once it is stored: an update stores another one, so that
+// whoever has read one decides by that alone (LIB-16, LIB-20).
+type state struct {
+	cfg     *config.Config  // the session's own copy
+	network *policy.Network // nil once the session is closed: it then refuses every destination
+	mitm    *proxy.MITM     // nil: no host goes through such a proxy (NET-63)
+}
+
+// current is the configuration in force.
+func (s *Sandbox) current() *state { return s.state.Load() }
+
+// compile makes the state of a valid configuration, which it keeps. What is the same as in a former one stays the same
+// object, so that the proxies keep their idle connections (NET-16). former may be nil.
+func compile(cfg *config.Config, former *state) (*state, error) {
+	st := &state{cfg: cfg}
+	rules := networkRules(cfg)
+	if former != nil && reflect.DeepEqual(rules, networkRules(former.cfg)) {
+		st.network = former.network
+	} else {
+		var err error
+		if st.network, err = policy.NewNetwork(rules); err != nil {
+			return nil, err
+		}
+	}
+	if former != nil && reflect.DeepEqual(cfg.Network.MitmProxy, former.cfg.Network.MitmProxy) {
+		st.mitm = former.mitm
+		return st, nil
+	}
+	var err error
+	st.mitm, err = mitmProxy(cfg)
+	return st, err
+}
+
+// networkRules are what the settings say about destinations.
+func networkRules(cfg *config.Config) policy.NetworkRules {
+	n := &cfg.Network
+	return policy.NetworkRules{
+		AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, DeniedDomainReasons: n.DeniedDomainReasons,
+		StrictAllowlist: n.StrictAllowlist, DeniedResolvedAddresses: n.DeniedResolvedAddresses,
+	}
+}
+
+// mitmProxy is the proxy on a Unix socket that some hosts go through (NET-63), nil if there is none.
+func mitmProxy(cfg *config.Config) (*proxy.MITM, error) {
+	m := cfg.Network.MitmProxy
+	if m == nil {
+		return nil, nil //nolint:nilnil // none is what a nil *proxy.MITM stands for
+	}
+	mitm, err := proxy.NewMITM(m.SocketPath, m.Domains)
+	if err != nil {
+		return nil, fmt.Errorf("network.mitmProxy: %w", err)
+	}
+	return mitm, nil
+}
+
+// parentProxy is the proxy behind srt's own: from the settings, else from srt's environment (CFG-33, NET-60, LIB-4).
+func (s *Sandbox) parentProxy() (*proxy.Parent, error) {
+	p := &s.begun.Network.ParentProxy
+	parent, notes, err := proxy.ParentFromEnvironment(given(p.HTTP), given(p.HTTPS), p.NoProxy, os.LookupEnv)
+	for _, n := range notes {
+		s.opts.logger.Debug(n)
+	}
+	return parent, err
+}
+
+// given is nil for a setting that is not there.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
