@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,43 +56,63 @@ type execution struct {
 	log     *slog.Logger
 	signals <-chan os.Signal
 	giveUp  context.CancelFunc // ends a set-up that is under way
+	control *control           // nil without --control-fd
+	prompt  *prompt            // nil without --ask
+
+	violations *violationLog // nil without --violations
+	refused    refusals
 }
 
-func (e *execution) run(ctx context.Context, prepare func(context.Context, session) process) int {
+func (e *execution) run(ctx context.Context, prepare func(context.Context, session) process) (status int) {
 	e.app.timing(e.log, "arguments read")
 	// Reading builds nothing, so a read that still blocks needs no waiting for: it ends with srt.
-	read, sig := await(e, 0, e.settings)
-	switch {
-	case sig != nil:
-		return e.interrupted(*sig)
-	case read.err != nil:
-		return e.app.fail(read.err)
+	read, stopped := await(e, 0, e.settings)
+	if err := cmp.Or(stopped, read.err); err != nil {
+		return e.app.fail(err)
 	}
-	opened, sig := await(e, e.app.grace, func() result[session] {
+	var err error
+	if e.control, err = e.openControl(); err != nil { // after the settings and before anything is built (CLI-7)
+		return e.app.fail(err)
+	}
+	defer e.control.stop()
+	if e.prompt, err = e.openPrompt(read.value.config); err != nil {
+		return e.app.fail(err)
+	}
+	defer e.prompt.close()
+	if err = e.startReport(); err != nil {
+		return e.app.fail(err)
+	}
+	opened, stopped := await(e, e.app.grace, func() result[session] {
 		s, err := e.app.open(ctx, read.value.config, e.sessionOptions(read.value))
 		return result[session]{s, err}
 	})
 	if opened.value != nil {
-		defer e.close(opened.value)
+		e.violations.follow(opened.value)
+		defer func() { e.end(opened.value, status) }()
 	}
-	switch {
-	case sig != nil:
-		return e.interrupted(*sig)
-	case opened.err != nil:
-		return e.app.fail(opened.err)
+	if err := cmp.Or(stopped, opened.err); err != nil {
+		return e.app.fail(err)
 	}
 	e.app.timing(e.log, "sandbox ready")
+	if err := e.readControl(ctx, opened.value); err != nil {
+		return e.app.fail(err)
+	}
 	return e.supervise(prepare(ctx, opened.value))
 }
 
-// settings reads the settings file and refuses what this version cannot do.
+// settings reads the settings file.
 func (e *execution) settings() result[*settings] {
 	s, err := e.app.settings(e.opts, e.log)
-	if err == nil && e.opts.controlFD != 0 {
-		err = fmt.Errorf("--control-fd %d is not usable: the control channel is not available in this version of srt. "+
-			"Refusing to run the command without the control channel it asks for.", e.opts.controlFD)
-	}
 	return result[*settings]{s, err}
+}
+
+// end ends the session and says what it has refused, to the last of it.
+func (e *execution) end(s session, status int) {
+	e.close(s)
+	e.violations.finish(s.Total(), flushPatience)
+	if status != 0 && !e.opts.quiet {
+		e.refused.write(e.app.stderr)
+	}
 }
 
 func (e *execution) close(s session) {
@@ -101,33 +122,30 @@ func (e *execution) close(s session) {
 	e.app.timing(e.log, "sandbox closed")
 }
 
-// interrupted is CLI-14: the command never runs.
-func (e *execution) interrupted(sig forwarded) int {
-	return e.app.fail(fmt.Errorf("interrupted by %s", sig.name))
-}
-
 // result is what a step returned.
 type result[T any] struct {
 	value T
 	err   error
 }
 
-// await runs a step of the set-up beside the signals. When a signal comes first, the set-up is told to give up and await
-// returns the signal, with what the step still returned within patience, so that the caller can remove it. Past that
-// the step is left behind: a sandbox ends when srt does (CLI-17).
-func await[T any](e *execution, patience time.Duration, step func() T) (value T, caught *forwarded) {
+// await runs a step of the set-up beside the signals and the control channel. When a signal comes first (CLI-14), or the
+// channel fails (CLI-28), the set-up is told to give up and await returns why the command never runs, with what the step
+// still returned within patience, so that the caller can remove it. Past that the step is left behind: a sandbox ends
+// when srt does (CLI-17).
+func await[T any](e *execution, patience time.Duration, step func() T) (value T, stopped error) {
 	done := make(chan T, 1)
 	go func() { done <- step() }()
 	select {
 	case value = <-done:
 		return value, nil
 	case sig := <-e.signals:
-		e.giveUp()
-		select {
-		case value = <-done:
-		case <-time.After(patience):
-		}
-		row := lookUp(sig)
-		return value, &row
+		stopped = fmt.Errorf("interrupted by %s", lookUp(sig).name)
+	case stopped = <-e.control.lost():
 	}
+	e.giveUp()
+	select {
+	case value = <-done:
+	case <-time.After(patience):
+	}
+	return value, stopped
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/srt-sandbox/srt/runtime"
 	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
 // fake is a session and its one process. It records what the command line asks of a sandbox.
@@ -26,6 +29,9 @@ type fake struct {
 	onWait   func()
 	onSignal func(os.Signal)
 	onKill   func() error
+	onUpdate func(*config.Config) ([]string, error)
+	watched  iter.Seq[runtime.Violation] // what Watch gives; nil: nothing
+	lost     uint64
 
 	mu    sync.Mutex
 	argv  []string
@@ -67,6 +73,25 @@ func (f *fake) Shell(_ context.Context, text string) process {
 }
 
 func (f *fake) Explain(context.Context) (explanation, error) { return fakePlan{"full"}, nil }
+
+func (f *fake) Update(_ context.Context, cfg *config.Config) ([]string, error) {
+	if f.onUpdate == nil {
+		f.note("update")
+		return nil, nil
+	}
+	return f.onUpdate(cfg)
+}
+
+func (f *fake) Watch(context.Context, int) iter.Seq[runtime.Violation] {
+	if f.watched == nil {
+		return func(func(runtime.Violation) bool) {}
+	}
+	return f.watched
+}
+
+func (f *fake) Total() uint64 { return 9 }
+
+func (f *fake) Lost() uint64 { return f.lost }
 
 func (f *fake) Close() error {
 	f.note("close")
@@ -216,7 +241,8 @@ func TestNothingIsBuilt(t *testing.T) {
 		{"CFG-7", []string{"-s", bad, "true"}, "Error: " + bad + " is not valid JSON: ", 2},
 		{"CFG-9 explain", []string{"explain", "-s", bad}, "Error: " + bad + " is not valid JSON: ", 2},
 		{"CLI-7 settings before the channel", []string{"--control-fd", "3", "-s", bad, "true"}, "Error: " + bad, 2},
-		{"CLI-20 not in this version", []string{"--control-fd", "3", "true"}, "Error: --control-fd 3 is not usable: ", 1},
+		{"CLI-21", []string{"--control-fd", "2147483647", "true"}, "Error: --control-fd 2147483647 is not usable: ", 1},
+		{"CLI-21 explain", []string{"explain", "--control-fd", "2147483647"}, "Error: --control-fd 2147483647 is not usable: ", 1},
 		{"CLI-4 proxy", []string{"proxy"}, "Error: srt proxy is not available", 1},
 		{"CLI-42 elsewhere", []string{"windows-install", "--force"}, "Error: srt windows-install ", 1},
 		{"CLI-42 uninstall elsewhere", []string{"windows-uninstall"}, "Error: srt windows-uninstall ", 1},
@@ -306,7 +332,9 @@ func TestDebugLines(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFake()
-			f.onStart = func() { f.opts.violation("deny network-outbound x:1 (a\nb)") }
+			f.onStart = func() {
+				f.opts.violation(violation.Event{Operation: violation.NetworkOutbound, Target: "x:1", Reason: "a\nb"})
+			}
 			f.ended <- nil
 			env := map[string]string{}
 			for name, value := range tt.env {

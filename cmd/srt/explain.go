@@ -14,6 +14,11 @@ func (a *app) explain(inv *invocation) int {
 	if read.err != nil {
 		return a.fail(read.err)
 	}
+	var err error
+	if run.control, err = run.openControl(); err != nil {
+		return a.fail(err)
+	}
+	defer run.control.stop()
 	ctx := context.Background()
 	options := run.sessionOptions(read.value)
 	options.warning = func(string) {} // The plan lists them.
@@ -22,6 +27,9 @@ func (a *app) explain(inv *invocation) int {
 		return a.fail(err)
 	}
 	defer run.close(opened)
+	if len(inv.questions) > 0 {
+		return a.why(ctx, opened, inv)
+	}
 	plan, err := opened.Explain(ctx)
 	if err != nil {
 		return a.fail(err)

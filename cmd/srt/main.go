@@ -8,13 +8,14 @@ import (
 
 func main() {
 	a := &app{
-		stdin:   os.Stdin,
-		stdout:  os.Stdout,
-		stderr:  os.Stderr,
-		getenv:  os.Getenv,
-		open:    openSession,
-		grace:   killGrace,
-		started: time.Now(),
+		stdin:    os.Stdin,
+		stdout:   os.Stdout,
+		stderr:   os.Stderr,
+		getenv:   os.Getenv,
+		open:     openSession,
+		terminal: openTerminal,
+		grace:    killGrace,
+		started:  time.Now(),
 	}
 	os.Exit(a.run(os.Args[1:]))
 }
@@ -27,6 +28,8 @@ type app struct {
 	stderr io.Writer
 	getenv func(string) string
 	open   opener
+	// terminal opens the terminal that --ask asks on.
+	terminal func() (*os.File, error)
 	// grace is the time a command has to end by itself after an escalating signal (CLI-15).
 	grace   time.Duration
 	started time.Time
@@ -45,6 +48,7 @@ var subcommands = map[string]func(*app, *invocation) int{
 
 // run parses args (without the program's name), does what they ask and returns the exit status.
 func (a *app) run(args []string) int {
+	a.stderr = &lockedWriter{w: a.stderr}
 	inv, err := parse(args)
 	if err != nil {
 		return a.usage(err)

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+
+	"github.com/srt-sandbox/srt/runtime"
+	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
 // settings reads the settings of this run and, under debug, names what of them has no effect.
@@ -29,12 +32,32 @@ func (a *app) settings(opts *options, log *slog.Logger) (*settings, error) {
 // sessionOptions are the reports a session makes while it lives.
 func (e *execution) sessionOptions(s *settings) sessionOptions {
 	return sessionOptions{
-		ownFiles:  e.app.ownFiles(s),
-		debug:     e.log,
-		debugging: e.app.debugging(e.opts),
-		violation: func(line string) { e.log.Debug("violation: " + line) },
-		warning:   func(line string) { fmt.Fprintf(e.app.stderr, "Warning: %s\n", line) },
-		timing:    func(phase string) { e.app.timing(e.log, phase) },
+		ownFiles:       append(e.app.ownFiles(s), e.violations.ownFiles()...),
+		privateFiles:   e.control.hidden(),
+		nullDescriptor: e.control.number(),
+		ask:            e.prompt.callback(),
+		debug:          e.log,
+		debugging:      e.app.debugging(e.opts),
+		monitor:        e.monitor(),
+		violation:      e.violation,
+		warning:        func(line string) { fmt.Fprintf(e.app.stderr, "Warning: %s\n", line) },
+		timing:         func(phase string) { e.app.timing(e.log, phase) },
+	}
+}
+
+// monitor is what of the kernel's refusals the run asks for: they cost something, so only a run that shows them does.
+func (e *execution) monitor() runtime.Monitor {
+	if e.violations != nil || e.app.debugging(e.opts) {
+		return runtime.MonitorAll
+	}
+	return runtime.MonitorOff
+}
+
+// violation is told of each refusal.
+func (e *execution) violation(event violation.Event) {
+	e.log.Debug("violation: " + event.Line())
+	if !e.opts.quiet {
+		e.refused.note(event)
 	}
 }
 

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 
 	"github.com/srt-sandbox/srt/runtime"
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
 // openSession is the opener of the real command line: a sandbox of package runtime.
@@ -17,7 +17,12 @@ func openSession(ctx context.Context, cfg *config.Config, opts sessionOptions) (
 		runtime.WithWarnings(opts.warning),
 		runtime.WithTiming(opts.timing),
 		runtime.WithOwnFiles(opts.ownFiles...),
-		runtime.WithOnViolation(func(event violation.Event) { opts.violation(event.Line()) }),
+		runtime.WithPrivateFiles(opts.privateFiles...),
+		runtime.WithNullDescriptor(opts.nullDescriptor),
+		runtime.WithFixedLaunch(),
+		runtime.WithAsk(opts.ask),
+		runtime.WithMonitor(opts.monitor),
+		runtime.WithOnViolation(opts.violation),
 	}
 	sandbox, err := runtime.New(ctx, cfg, list...)
 	if err != nil {
@@ -44,7 +49,30 @@ func (s *sandboxSession) Explain(ctx context.Context) (explanation, error) {
 	return s.sandbox.Explain(ctx)
 }
 
-func (s *sandboxSession) Close() error { return s.sandbox.Close() }
+func (s *sandboxSession) Update(ctx context.Context, cfg *config.Config) ([]string, error) {
+	return s.sandbox.Update(ctx, cfg)
+}
+
+func (s *sandboxSession) Watch(ctx context.Context, buffer int) iter.Seq[runtime.Violation] {
+	return s.sandbox.Violations().Watch(ctx, runtime.WatchBuffer(buffer))
+}
+
+func (s *sandboxSession) Total() uint64 { return s.sandbox.Violations().Total() }
+
+func (s *sandboxSession) Lost() uint64 { return s.sandbox.Violations().Lost() }
+
+// Close kills what still runs in the sandbox, which must not outlive srt (CLI-17), and ends the session.
+func (s *sandboxSession) Close() error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errLeaving)
+	if err := s.sandbox.Shutdown(ctx); err != errLeaving { //nolint:errorlint // joined with another one, it is to be told
+		return err
+	}
+	return nil
+}
+
+// errLeaving is why a command is killed that still runs when srt ends.
+var errLeaving = errors.New("srt ends")
 
 // prepare gives the command srt's own streams, unchanged (CLI-10).
 func (s *sandboxSession) prepare(cmd *runtime.Cmd) process {

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 
+	"github.com/srt-sandbox/srt/runtime"
 	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
 // opener builds a sandbox that is ready to start commands. It gives up when ctx ends.
@@ -14,12 +17,18 @@ type opener func(ctx context.Context, cfg *config.Config, opts sessionOptions) (
 
 // sessionOptions is what the command line passes on beside the settings.
 type sessionOptions struct {
-	ownFiles  []string // absolute paths of the settings file in use and of the default one, which commands cannot change
-	debug     *slog.Logger
-	debugging bool // the command sees SRT_DEBUG too (CLI-2)
-	violation func(line string)
-	warning   func(line string)
-	timing    func(phase string)
+	ownFiles []string // absolute paths of the settings file in use and of the default one, which commands cannot change
+	// privateFiles are absolute paths of files that no command may open: the control channel, where it has a name (CLI-30).
+	privateFiles []string
+	// nullDescriptor is where every command finds the null device, 0 for nowhere (CLI-30).
+	nullDescriptor int
+	ask            runtime.AskFunc // decides about undecided hosts, nil: they are refused
+	debug          *slog.Logger
+	debugging      bool // the command sees SRT_DEBUG too (CLI-2)
+	monitor        runtime.Monitor
+	violation      func(violation.Event) // is called for each refusal, from any goroutine
+	warning        func(line string)
+	timing         func(phase string)
 }
 
 // session is the part of runtime.Sandbox that the command line uses. Package runtime fills it (openSession); tests of
@@ -31,6 +40,18 @@ type session interface {
 	Shell(ctx context.Context, text string) process
 	// Explain says what a command would run under, and runs nothing.
 	Explain(ctx context.Context) (explanation, error)
+	// Why says which rules decide about some things, and runs nothing.
+	Why(ctx context.Context, queries []runtime.Query) ([]runtime.Verdict, error)
+	// Update puts another configuration in force, whole or not at all, for the command that already runs too. notLive names
+	// the settings in which it differs from the one that the session began with and which are fixed at the start (CLI-32).
+	// It is safe at any time, from any goroutine.
+	Update(ctx context.Context, cfg *config.Config) (notLive []string, err error)
+	// Watch gives each refusal from the call on, until the session is closed. A reader that lags by more than buffer misses
+	// the oldest, which shows as a gap in Seq.
+	Watch(ctx context.Context, buffer int) iter.Seq[runtime.Violation]
+	// Total is how many refusals there were, and Lost how many more that nothing is known about.
+	Total() uint64
+	Lost() uint64
 	// Close ends whatever still runs in the sandbox and removes what was made for it.
 	Close() error
 }
