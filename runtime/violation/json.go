@@ -1,6 +1,7 @@
 package violation
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -72,11 +73,13 @@ func AppendLossJSON(b []byte, n uint64, from string, at time.Time) []byte {
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z07:00") }
 
 func appendJSON(b []byte, v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil { // of strings and numbers there is none
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil { // of strings and numbers there is none
 		panic(fmt.Sprintf("violation: %v", err))
 	}
-	return escapeUnsafe(b, text)
+	return escapeUnsafe(b, bytes.TrimSuffix(text.Bytes(), []byte{'\n'}))
 }
 
 // escapeUnsafe appends JSON text with every code point that a line must not hold written as an escape. The text is valid

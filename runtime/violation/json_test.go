@@ -13,7 +13,7 @@ func TestJSONOfAFileEvent(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	r, _ := s.Add(Event{Time: at, PID: 7, Process: "cc1", Operation: "openat", Target: "/h/.ssh/a\u202eb\n", Rule: "filesystem.denyRead.0",
 		Entry: "~/.ssh", CommandID: "id-1"})
-	want := `{"v":1,"time":"2026-01-02T02:04:05.000000006Z","seq":1,"id":"id-1","command":"make \u003call\u003e","pid":7,"comm":"cc1",` +
+	want := `{"v":1,"time":"2026-01-02T02:04:05.000000006Z","seq":1,"id":"id-1","command":"make <all>","pid":7,"comm":"cc1",` +
 		`"kind":"file-read","operation":"openat","target":"/h/.ssh/a\u202eb\n","path":"/h/.ssh/a\u202eb\n","rule":"filesystem.denyRead.0",` +
 		`"entry":"~/.ssh","decision":"deny","advice":"filesystem.denyRead.0 (\"~/.ssh\") refuses it: remove that entry, or add ` +
 		`\"/h/.ssh/a\\u202eb\\n\" to filesystem.allowRead","line":"deny openat /h/.ssh/a b"}`

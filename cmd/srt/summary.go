@@ -1,0 +1,90 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/srt-sandbox/srt/runtime/violation"
+)
+
+// The bounds of a summary.
+const (
+	summaryLines = 8    // shown
+	summaryKinds = 1024 // kept apart
+)
+
+// refusals counts what a session refuses, for the summary after a command that failed. The zero value is ready; it is safe
+// for concurrent use.
+type refusals struct {
+	mu    sync.Mutex
+	seen  map[refusal]*count
+	total int // all, those that are not kept apart too
+}
+
+// refusal is what makes two of them the same for a person.
+type refusal struct{ what, advice string }
+
+type count struct {
+	refusal
+	times, order int
+}
+
+func (r *refusals) note(e violation.Event) {
+	key := refusal{strings.TrimPrefix(e.Line(), "deny "), e.Advice()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total++
+	c := r.seen[key]
+	switch {
+	case c != nil:
+	case len(r.seen) == summaryKinds:
+		return
+	default:
+		if r.seen == nil {
+			r.seen = map[refusal]*count{}
+		}
+		c = &count{refusal: key, order: len(r.seen)}
+		r.seen[key] = c
+	}
+	c.times++
+}
+
+// write says what was refused, most frequent first, and which setting would allow it. It writes nothing if nothing was.
+func (r *refusals) write(w io.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.total == 0 {
+		return
+	}
+	list := make([]*count, 0, len(r.seen))
+	for _, c := range r.seen {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *count) int { return cmp.Or(b.times-a.times, a.order-b.order) })
+	var text strings.Builder
+	text.WriteString("srt: the sandbox refused " + plural(r.total, "operation") + ", which may be why the command failed:\n")
+	left := r.total
+	for _, c := range list[:min(len(list), summaryLines)] {
+		times := ""
+		if c.times > 1 {
+			times = fmt.Sprintf("%d x ", c.times)
+		}
+		fmt.Fprintf(&text, "srt:   %s%s; %s\n", times, c.what, c.advice)
+		left -= c.times
+	}
+	if left > 0 {
+		fmt.Fprintf(&text, "srt:   and %d more (--violations=FILE writes all of them)\n", left)
+	}
+	_, _ = io.WriteString(w, text.String()) // nobody reads standard error
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

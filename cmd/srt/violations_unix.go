@@ -1,0 +1,58 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// duplicate gives a descriptor of the caller's a number of srt's own and says what file it is, if it is one by a name and
+// none of the command's own streams. The descriptor must be open for writing.
+func duplicate(fd int) (*os.File, string, error) {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0) // #nosec G115 -- not negative
+	if err == nil && fd > 2 && flags&unix.FD_CLOEXEC != 0 {
+		// No program begins with such a descriptor: this one is srt's own, opened at a number that was free.
+		err = unix.EBADF
+	}
+	if err == nil {
+		flags, err = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0) // #nosec G115 -- not negative
+	}
+	switch {
+	case errors.Is(err, unix.EBADF):
+		return nil, "", errors.New("the descriptor is not open")
+	case err != nil:
+		return nil, "", err
+	case flags&unix.O_ACCMODE != unix.O_WRONLY && flags&unix.O_ACCMODE != unix.O_RDWR:
+		return nil, "", errors.New("the descriptor is not open for writing")
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3) // #nosec G115 -- not negative
+	if err != nil {
+		return nil, "", err
+	}
+	f := os.NewFile(uintptr(own), descriptorPrefix+strconv.Itoa(fd)) // #nosec G115 -- not negative
+	if fd <= 2 {
+		return f, "", nil
+	}
+	unix.CloseOnExec(fd)
+	return f, fileOf(fd), nil
+}
+
+// fileOf is the path of the regular file that a descriptor leads to, empty if it has none that still does.
+func fileOf(fd int) string {
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil || !filepath.IsAbs(path) {
+		return ""
+	}
+	var mine, there unix.Stat_t
+	if unix.Fstat(fd, &mine) != nil || unix.Stat(path, &there) != nil || mine.Mode&syscall.S_IFMT != syscall.S_IFREG ||
+		mine.Dev != there.Dev || mine.Ino != there.Ino {
+		return ""
+	}
+	return path
+}
