@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -98,8 +99,10 @@ func (p *linuxProcess) begin() error {
 		return errors.Join(err, process.Close())
 	}
 	p.launch.armTracer(process.Prepared)
+	stop := context.AfterFunc(p.cmd.ctx, func() { _ = process.Kill() }) // a step that hangs is cut short, too
 	p.process, err = process.Start(&ns.Command{Candidates: p.launch.candidates, Args: p.cmd.Args, Env: p.launch.env, Hold: p.launch.holds(),
 		Null: p.cmd.sandbox.opts.nullDescriptor})
+	stop()
 	p.launch.handedOver()
 	if err != nil {
 		return err

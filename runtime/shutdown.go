@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 )
 
 // Close ends the session: it refuses further launches, ends those that are under way, cuts every proxied connection at once
@@ -24,23 +25,37 @@ func (s *Sandbox) Close() error {
 // Done returns a channel that is closed when the session is closed.
 func (s *Sandbox) Done() <-chan struct{} { return s.done }
 
+// killPatience is how long Shutdown waits for what it has killed: a process can be in a call that nothing interrupts.
+const killPatience = 2 * time.Second
+
 // Shutdown refuses further launches, waits until the commands have ended and closes the session. When ctx ends first it
-// kills those that still run, waits until they are gone, closes, and returns ctx's cause (LIB-51).
+// kills those that still run, ends launches that are under way, closes, and returns ctx's cause (LIB-51), joined with what
+// else went wrong, if anything did.
 func (s *Sandbox) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.refusing = true
 	s.mu.Unlock()
-	idle := func() bool { return len(s.commands) == 0 }
-	err := s.until(ctx, idle)
-	if err != nil {
-		s.mu.Lock()
-		s.closing = true // what is being launched ends by itself
-		s.mu.Unlock()
-		err = errors.Join(err, s.killAll())
-		_ = s.until(context.WithoutCancel(ctx), idle) // what was killed ends
+	cause := s.until(ctx, s.idle)
+	if cause == nil {
+		return s.Close()
 	}
-	return errors.Join(err, s.Close())
+	s.mu.Lock()
+	s.closing = true // what is being launched ends by itself
+	s.mu.Unlock()
+	err := s.killAll()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)
+	defer cancel()
+	if s.until(patience, s.idle) != nil {
+		err = errors.Join(err, fmt.Errorf("commands that were killed have not ended within %v", killPatience))
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
 }
+
+// idle tells whether nothing is launched and nothing runs. It is asked under the lock.
+func (s *Sandbox) idle() bool { return len(s.commands) == 0 }
 
 // killAll kills every command that runs.
 func (s *Sandbox) killAll() error {

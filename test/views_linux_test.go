@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // What a command sees: reads that nothing denies, hidden and re-allowed places, credential files, lists of one command.
@@ -87,7 +86,7 @@ func TestFS_59_MaskPathsThatCannotBe(t *testing.T) {
 	})
 }
 
-// The lists of one command are decided by policy.Override; what comes of them is what a session with these settings does.
+// The lists of one command are decided by config.Override; what comes of them is what a session with these settings does.
 func TestFS_case35_FS60_61_ListsOfOneCommand(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("f", "secret")
@@ -95,7 +94,8 @@ func TestFS_case35_FS60_61_ListsOfOneCommand(t *testing.T) {
 		b.check(session, "holds f secret: ok", "create ../m: ok")
 		decoded, err := config.Decode(session.json())
 		b.must(err)
-		one := policy.Override(decoded, policy.CommandOverride{Filesystem: &policy.FilesystemOverride{}})
+		one, err := (&config.Override{Filesystem: &config.FilesystemOverride{}}).Apply(decoded)
+		b.must(err)
 		c := cfg{fs: object{"disabled": one.Filesystem.Disabled}}
 		for _, e := range one.Filesystem.DenyRead {
 			c.dr = append(c.dr, e.Path)

@@ -1,52 +1,10 @@
 package policy
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/srt-sandbox/srt/runtime/config"
 )
-
-// FilesystemOverride is the section filesystem of one command's own configuration (FS-60). A nil list keeps the session's
-// list; an empty one that is not nil replaces it by nothing. allowGitConfig and mandatoryDenySearchDepth are the
-// session's alone and have no place here.
-type FilesystemOverride struct {
-	DenyRead, AllowRead, AllowWrite, DenyWrite []config.PathEntry
-	// Disabled decides alone, whatever the session says (FS-61): the zero value turns the rules on.
-	Disabled bool
-}
-
-// CommandOverride is what one command's own configuration says about files and credentials. The zero value changes
-// nothing.
-type CommandOverride struct {
-	Filesystem  *FilesystemOverride // nil: the session's section, disabled included
-	Credentials *config.Credentials // replaces the session's section whole; nil: keeps it
-}
-
-// Override gives the configuration that is in force for one command: a copy of the session's, which shares no list with it
-// or with the override. It neither validates what it puts together nor changes its arguments, and may run while others
-// read them. The default write paths are not part of it: they follow from the lists in force (DefaultWritePaths).
-func Override(session *config.Config, o CommandOverride) *config.Config {
-	c := session.Clone()
-	if o.Credentials != nil {
-		c.Credentials = (&config.Config{Credentials: o.Credentials}).Clone().Credentials
-	}
-	if o.Filesystem == nil {
-		return c
-	}
-	f := &c.Filesystem
-	f.Disabled = o.Filesystem.Disabled
-	for _, l := range []struct {
-		in   *[]config.PathEntry
-		from []config.PathEntry
-	}{{&f.DenyRead, o.Filesystem.DenyRead}, {&f.AllowRead, o.Filesystem.AllowRead}, {&f.AllowWrite, o.Filesystem.AllowWrite},
-		{&f.DenyWrite, o.Filesystem.DenyWrite}} {
-		if l.from != nil {
-			*l.in = slices.Clone(l.from)
-		}
-	}
-	return c
-}
 
 // ResolveMasks gives the credential files that are masked, in their order, as absolute texts: always names, never patterns
 // (FS-58). They also count where the filesystem rules are disabled (FS-56). The error is a *PathError for the first entry

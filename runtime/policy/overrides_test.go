@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/srt-sandbox/srt/runtime/config"
 )
@@ -16,63 +15,6 @@ func pathEntries(paths ...string) []config.PathEntry {
 		list = append(list, config.PathEntry{Path: p})
 	}
 	return list
-}
-
-func sessionConfig() *config.Config {
-	return &config.Config{
-		Filesystem: config.Filesystem{Disabled: true, DenyRead: pathEntries("f"), AllowRead: pathEntries("ar"), AllowWrite: pathEntries("w"),
-			DenyWrite: pathEntries("dw"), AllowGitConfig: true},
-		Credentials:              &config.Credentials{Files: []config.FileCredential{{Path: "tok", Credential: config.Credential{Mode: config.ModeDeny}}}},
-		MandatoryDenySearchDepth: 5,
-	}
-}
-
-func TestOverride(t *testing.T) {
-	tests := []struct {
-		name string
-		o    CommandOverride
-		want func(c *config.Config)
-	}{
-		{"FS-60 nothing", CommandOverride{}, func(*config.Config) {}},
-		{"FS-61 case 35 an empty section turns the rules on", CommandOverride{Filesystem: &FilesystemOverride{}},
-			func(c *config.Config) { c.Filesystem.Disabled = false }},
-		{"FS-61 disabled for one command", CommandOverride{Filesystem: &FilesystemOverride{Disabled: true}}, func(*config.Config) {}},
-		{"FS-60 each list replaces its own", CommandOverride{Filesystem: &FilesystemOverride{DenyRead: pathEntries("x"), AllowWrite: pathEntries()}},
-			func(c *config.Config) {
-				c.Filesystem.Disabled, c.Filesystem.DenyRead, c.Filesystem.AllowWrite = false, pathEntries("x"), pathEntries()
-			}},
-		{"FS-60 the other two lists", CommandOverride{Filesystem: &FilesystemOverride{AllowRead: pathEntries("x"), DenyWrite: pathEntries("y", "z")}},
-			func(c *config.Config) {
-				c.Filesystem.Disabled, c.Filesystem.AllowRead, c.Filesystem.DenyWrite = false, pathEntries("x"), pathEntries("y", "z")
-			}},
-		{"FS-60 credentials are replaced whole", CommandOverride{Credentials: &config.Credentials{AllowPlaintextInject: true}},
-			func(c *config.Config) { c.Credentials = &config.Credentials{AllowPlaintextInject: true} }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			session, want := sessionConfig(), sessionConfig()
-			tt.want(want)
-			got := Override(session, tt.o)
-			plain := cmpopts.IgnoreUnexported(config.Config{})
-			if d := cmp.Diff(want, got, plain); d != "" {
-				t.Errorf("(-want +got):\n%s", d)
-			}
-			for _, l := range [][]config.PathEntry{got.Filesystem.DenyRead, got.Filesystem.AllowRead, got.Filesystem.AllowWrite, got.Filesystem.DenyWrite} {
-				for i := range l {
-					l[i].Path = "changed"
-				}
-			}
-			if got.Credentials != nil && len(got.Credentials.Files) > 0 {
-				got.Credentials.Files[0].Path = "changed"
-			}
-			if d := cmp.Diff(sessionConfig(), session, plain); d != "" {
-				t.Errorf("FS-63 the session shares a list with the command (-want +got):\n%s", d)
-			}
-			if o := tt.o.Filesystem; o != nil && len(o.DenyRead) > 0 && o.DenyRead[0].Path == "changed" {
-				t.Error("FS-63 the override shares a list with the command")
-			}
-		})
-	}
 }
 
 func TestResolveMasks_FS58(t *testing.T) {
