@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/srt-sandbox/srt/runtime/policy"
@@ -16,9 +17,13 @@ type QueryKind string
 const (
 	QueryRead    QueryKind = "read"    // Target: a path
 	QueryWrite   QueryKind = "write"   // Target: a path, of something that exists or is to be made
+	QueryRemove  QueryKind = "remove"  // Target: a path, whose last name is to be removed or renamed; a link there is meant itself
 	QueryConnect QueryKind = "connect" // Target: host, host:port, [v6] or [v6]:port
 	QueryUnix    QueryKind = "unix"    // Target: the path of a Unix socket
 )
+
+// pathQueries are the kinds whose target is a path.
+var pathQueries = [...]QueryKind{QueryRead, QueryWrite, QueryRemove, QueryUnix}
 
 // Query is one question to [Sandbox.Why].
 type Query struct {
@@ -34,7 +39,8 @@ type Verdict struct {
 	Target string    `json:"target"`
 	// Allowed says that the settings do not refuse it. For a host without a port: on at least one.
 	Allowed bool `json:"allowed"`
-	// Access is what was judged of a path: "read", "write" for a change of what exists, "create" for the making of the name.
+	// Access is what was judged of a path: "read", "write" for a change of what exists, "create" for the making of
+	// the name, "remove".
 	Access string `json:"access,omitempty"`
 	// Path is the path without links, as a command sees it; for a socket its location on the host.
 	Path string `json:"path,omitempty"`
@@ -112,7 +118,7 @@ func (s *Sandbox) WhyAll(ctx context.Context, queries []Query) ([]Verdict, error
 			err = fmt.Errorf("the question about %q names nothing", q.Kind)
 		case q.Kind == QueryConnect:
 			err = s.whyConnect(&v)
-		case q.Kind == QueryRead || q.Kind == QueryWrite || q.Kind == QueryUnix:
+		case slices.Contains(pathQueries[:], q.Kind):
 			if files == nil {
 				if files, err = s.Command(ctx, "true").pathJudge(); err != nil {
 					return nil, err
@@ -120,7 +126,7 @@ func (s *Sandbox) WhyAll(ctx context.Context, queries []Query) ([]Verdict, error
 			}
 			err = files.why(&v)
 		default:
-			err = fmt.Errorf("%q is no kind of question: ask about read, write, connect or unix", q.Kind)
+			err = fmt.Errorf("%q is no kind of question: ask about read, write, remove, connect or unix", q.Kind)
 		}
 		if err != nil {
 			return nil, err
@@ -195,6 +201,8 @@ func (v *Verdict) advise() {
 		e.Operation, e.Kind = "openat", violation.KindFileRead
 	case QueryWrite:
 		e.Operation, e.Kind, e.Creates = "openat", violation.KindFileWrite, v.Access == "create"
+	case QueryRemove:
+		e.Operation, e.Kind = "unlinkat", violation.KindFileWrite
 	case QueryUnix:
 		e.Operation, e.Kind = "connect", violation.KindUnixSocket
 	case QueryConnect:

@@ -64,17 +64,20 @@ func (j *planJudge) why(v *Verdict) error {
 		j.whyUnix(v, p)
 		return nil
 	}
-	at, err := j.follow(p)
+	at, err := j.follow(p, v.Kind != QueryRemove)
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", v.Kind, v.Target, err)
 	}
 	v.Path = at
-	access := fsview.AccessRead
 	_, missing := os.Lstat(at)
-	if v.Kind == QueryWrite {
-		if access = fsview.AccessWrite; missing != nil {
-			access = fsview.AccessCreate
-		}
+	access := fsview.AccessRead
+	switch {
+	case v.Kind == QueryRemove:
+		access = fsview.AccessRemove
+	case v.Kind == QueryWrite && missing != nil:
+		access = fsview.AccessCreate
+	case v.Kind == QueryWrite:
+		access = fsview.AccessWrite
 	}
 	v.Access = access.String()
 	found := j.judge.Judge(at, access)
@@ -103,7 +106,7 @@ func (j *planJudge) allowed(v *Verdict, access fsview.Access, missing error) {
 	}
 	ask, what := uint32(unix.R_OK), v.Path
 	switch {
-	case access == fsview.AccessCreate:
+	case access == fsview.AccessCreate, access == fsview.AccessRemove && missing == nil:
 		ask, what = unix.W_OK|unix.X_OK, filepath.Dir(v.Path)
 	case missing != nil:
 		v.Notes = append(v.Notes, "nothing is there now")
@@ -140,7 +143,8 @@ const maxLinks = 40
 
 // follow resolves a path as a command in the sandbox would: links are followed as far as they show there. What lies beneath
 // something hidden, in /proc or in /dev stays as it is. ".." is taken after links, as the kernel does.
-func (j *planJudge) follow(p string) (string, error) {
+// A link as the last component is followed only with last.
+func (j *planJudge) follow(p string, last bool) (string, error) {
 	at, rest, links := "/", strings.Split(p, "/"), 0
 	for len(rest) > 0 {
 		name := rest[0]
@@ -153,7 +157,7 @@ func (j *planJudge) follow(p string) (string, error) {
 			continue
 		}
 		at = filepath.Join(at, name)
-		if !j.shows(at) {
+		if !j.shows(at) || !last && len(rest) == 0 {
 			continue
 		}
 		target, err := os.Readlink(at)
@@ -186,7 +190,7 @@ func (j *planJudge) shows(at string) bool {
 // the view of the files lets it be found (NET-80, NET-81).
 func (j *planJudge) whyUnix(v *Verdict, p string) {
 	l := j.launch
-	at, err := j.follow(p)
+	at, err := j.follow(p, true)
 	if err != nil {
 		at = filepath.Clean(p)
 	}

@@ -21,7 +21,7 @@ var whyFlags = [...]struct {
 	name, value string
 	kind        runtime.QueryKind
 }{
-	{"read", "path", runtime.QueryRead}, {"write", "path", runtime.QueryWrite},
+	{"read", "path", runtime.QueryRead}, {"write", "path", runtime.QueryWrite}, {"remove", "path", runtime.QueryRemove},
 	{"connect", "host[:port]", runtime.QueryConnect}, {"unix", "path", runtime.QueryUnix},
 }
 
@@ -48,7 +48,7 @@ func (inv *invocation) takeWhy(flags *pflag.FlagSet, words []string) ([]string, 
 	case inv.opts.command != "":
 		return nil, &usageError{"explain why runs no command, so -c has no place there"}
 	case len(inv.questions) == 0:
-		return nil, &usageError{"explain why needs a question: --read PATH, --write PATH, --connect HOST[:PORT] or --unix PATH"}
+		return nil, &usageError{"explain why needs a question: --read PATH, --write PATH, --remove PATH, --connect HOST[:PORT] or --unix PATH"}
 	}
 	return nil, nil
 }
