@@ -73,7 +73,7 @@ func parseObject(file []byte, maps []mapSpec) (o *object, err error) {
 	sections := elfSections(file)
 	symbols := elfSymbols(sections)
 	o = &object{programs: map[string]program{}}
-	ext := []byte(nil)
+	ext, callbacks := []byte(nil), []callback(nil)
 	for i, s := range sections {
 		switch {
 		case s.name == ".BTF":
@@ -83,9 +83,14 @@ func parseObject(file []byte, maps []mapSpec) (o *object, err error) {
 		case s.name == "license":
 			o.license = text(s.data)
 		case s.kind == sectionRelocate:
-			if err := relocate(sections[s.info].data, s.data, symbols, maps); err != nil {
+			found, err := relocate(sections[s.info].data, s.data, symbols, maps, sections)
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
+			for i := range found {
+				found[i].section = int(s.info)
+			}
+			callbacks = append(callbacks, found...)
 		}
 		for _, symbol := range symbols {
 			if int(symbol.section) == i && symbol.kind == symbolFunction {
@@ -98,6 +103,7 @@ func parseObject(file []byte, maps []mapSpec) (o *object, err error) {
 	}
 	repairBTF(o.btf, sections, symbols)
 	o.addInfo(ext, symbols)
+	o.link(callbacks, symbols)
 	return o, nil
 }
 
@@ -136,18 +142,23 @@ func elfSymbols(sections []elfSection) []elfSymbol {
 	return symbols
 }
 
-// relocate puts the indices of maps into instructions. Nothing else needs relocation: each program is one function.
-func relocate(code, relocations []byte, symbols []elfSymbol, maps []mapSpec) error {
+// relocate puts the indices of maps into instructions, and gives those that refer to a function. Nothing else needs
+// relocation: there are no calls between functions.
+func relocate(code, relocations []byte, symbols []elfSymbol, maps []mapSpec, sections []elfSection) (found []callback, err error) {
 	for at := 0; at < len(relocations); at += relocationSize {
 		offset, symbol := le.Uint64(relocations[at:]), symbols[le.Uint64(relocations[at+8:])>>32]
+		if code[offset] == opLoadDouble && sections[symbol.section].name == functionSection {
+			found = append(found, callback{at: offset, function: symbol.value + uint64(le.Uint32(code[offset+4:]))})
+			continue
+		}
 		index := mapIndex(maps, symbol.name)
 		if index < 0 || code[offset] != opLoadDouble {
-			return fmt.Errorf("%w: %q is no map", errObject, symbol.name)
+			return nil, fmt.Errorf("%w: %q is no map", errObject, symbol.name)
 		}
 		code[offset+1] = code[offset+1]&0x0f | pseudoMapIdx<<4
 		le.PutUint32(code[offset+4:], uint32(index))
 	}
-	return nil
+	return found, nil
 }
 
 // The kinds of BTF type that carry data after their header, and how much for each of vlen elements.

@@ -6,3 +6,8 @@ package runtime
 type nameHooks struct{}
 
 func (*nameHooks) close() error { return nil }
+
+// sessionTracing is the reading of refusals from the kernel; only Linux has it.
+type sessionTracing struct{}
+
+func (*sessionTracing) close() error { return nil }

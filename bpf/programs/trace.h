@@ -240,32 +240,53 @@ static __always_inline void name_of(struct event *e, struct dentry *dentry)
 	e->used = off + 1;
 }
 
+/* walk is where the way to the root has come to. */
+struct walk {
+	struct event *e;
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+	__u32 limit;
+	__u32 done;
+};
+
+/* step goes on to the next directory, or through a mount. It gives 1 at the root. */
+static long step(__u32 index, struct walk *w)
+{
+	struct vfsmount *mnt = w->mnt; /* BPF_CORE_READ would have the kernel look for struct walk */
+	struct dentry *dentry = w->dentry, *parent;
+
+	(void)index;
+	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt), *over = BPF_CORE_READ(m, mnt_parent);
+
+		if (over == m) {
+			w->done = 1;
+			return 1;
+		}
+		w->dentry = BPF_CORE_READ(m, mnt_mountpoint);
+		w->mnt = (void *)over + bpf_core_field_offset(struct mount, mnt);
+		return 0;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (parent == dentry) {
+		w->done = 1;
+		return 1;
+	}
+	if (used(w->e) > w->limit)
+		return 1;
+	name_of(w->e, dentry);
+	w->dentry = parent;
+	return 0;
+}
+
 /* way appends the names from a directory to the root of the mount namespace. */
 static __always_inline void way(struct event *e, struct vfsmount *mnt, struct dentry *dentry)
 {
-	__u32 limit = used(e) + WAY_SIZE;
+	struct walk w = { .e = e, .mnt = mnt, .dentry = dentry, .limit = used(e) + WAY_SIZE };
 
-	for (int i = 0; i < MAX_STEPS; i++) {
-		struct dentry *parent;
-
-		if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
-			struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt), *over = BPF_CORE_READ(m, mnt_parent);
-
-			if (over == m)
-				return;
-			dentry = BPF_CORE_READ(m, mnt_mountpoint);
-			mnt = (void *)over + bpf_core_field_offset(struct mount, mnt);
-			continue;
-		}
-		parent = BPF_CORE_READ(dentry, d_parent);
-		if (parent == dentry)
-			return;
-		if (used(e) > limit)
-			break;
-		name_of(e, dentry);
-		dentry = parent;
-	}
-	e->problems |= DEEP;
+	bpf_loop(MAX_STEPS, step, &w, 0);
+	if (!w.done)
+		e->problems |= DEEP;
 }
 
 /* place appends where a path begins, and the path. */

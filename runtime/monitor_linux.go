@@ -1,0 +1,118 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/runtime/violation"
+)
+
+// watching is who tells of what the kernel itself refuses to a command. The proxies and the broker tell of what they refuse
+// in any case.
+type watching uint8
+
+const (
+	watchNothing  watching = iota // nobody was asked to, or nobody can
+	watchTraced                   // a program in the kernel (package bpf)
+	watchObserved                 // an observer of system calls (seccomp)
+)
+
+var watchingNames = [...]string{"nothing", "traced", "observed"}
+
+func (w watching) String() string {
+	if int(w) < len(watchingNames) {
+		return watchingNames[w]
+	}
+	return "unknown"
+}
+
+// monitored is the part of a launch that is about refusals of the kernel. The zero value is a launch that is not watched.
+type monitored struct {
+	watch watching
+	// unwatched says why nothing is told although it was asked for.
+	unwatched error
+	judge     *fsview.Judge  // nil unless watched
+	traced    *tracedCommand // nil unless it is armed
+}
+
+// chooseMonitor chooses who tells of refusals, where the session asks for them: a program in the kernel where this process
+// may load one, for it costs the command next to nothing and sees what really was refused; else the observer. It is called
+// once the plan is made.
+func (l *launch) chooseMonitor() {
+	s := l.cmd.sandbox
+	if s.opts.monitor == MonitorOff {
+		return
+	}
+	noTracer := s.tracing.available(l.dry)
+	if noTracer == nil {
+		l.watch = watchTraced
+	} else if noListener := brokerAvailable(); noListener == nil {
+		l.watch = watchObserved
+	} else {
+		l.watchNothing(errors.Join(noTracer, noListener))
+		return
+	}
+	s.opts.logger.Debug("what the kernel refuses is "+l.watch.String(), "why", noTracer)
+	l.judge = fsview.NewJudge(l.plan)
+}
+
+// watchNothing notes why nobody tells what the kernel refuses, and says so once in a session.
+func (l *launch) watchNothing(reason error) {
+	l.watch, l.unwatched = watchNothing, reason
+	if l.dry {
+		return
+	}
+	l.cmd.sandbox.tracing.warned.Do(func() {
+		l.cmd.sandbox.opts.warn(fmt.Sprintf("What the kernel refuses to commands is not reported; the proxies still report what they refuse. "+
+			"Why: %v. Run srt as root, or where it may install a seccomp listener, or without asking for such reports.", reason))
+	})
+}
+
+// reportAccess tells of one system call that failed, if the command's plan is behind it. pid is the host's number, comm the
+// process's name, call that of the system call. path is absolute, without "." and "..", and without symbolic links as far as
+// they are followed. It is for sources that know the call to have been refused; see explainAccess for those that know its
+// error.
+func (l *launch) reportAccess(pid int, comm, call, path string, a fsview.Access) {
+	if l.judge == nil {
+		return
+	}
+	if v := l.judge.Judge(path, a); v.Denied {
+		l.reportJudgement(refusedAccess{pid: pid, comm: comm, call: call, path: path, access: a}, v)
+	}
+}
+
+// refusedAccess is one path of a system call that failed.
+type refusedAccess struct {
+	at         time.Time // zero: now
+	pid        int
+	comm, call string
+	path       string
+	access     fsview.Access
+	errno      syscall.Errno // 0: it succeeded on what stands in for the object
+}
+
+// explainAccess tells of a system call if the command's plan explains its error, and whether it does.
+func (l *launch) explainAccess(r refusedAccess) bool {
+	v := l.judge.Judge(r.path, r.access)
+	if !v.Explains(r.errno) && !(r.errno == 0 && v.Denied && v.Substitute) {
+		return false
+	}
+	l.reportJudgement(r, v)
+	return true
+}
+
+func (l *launch) reportJudgement(r refusedAccess, v fsview.Judgement) {
+	l.cmd.sandbox.report(violation.Event{Time: r.at, PID: r.pid, Process: r.comm, Operation: violation.Operation(r.call), Target: r.path,
+		Kind: kindOfAccess(r.access), Creates: r.access == fsview.AccessCreate, Rule: v.Rule, Entry: v.Entry, CommandID: l.cmd.Key()})
+}
+
+// kindOfAccess is the kind of a violation: whether reading or writing would have to be allowed.
+func kindOfAccess(a fsview.Access) violation.Kind {
+	if a == fsview.AccessRead {
+		return violation.KindFileRead
+	}
+	return violation.KindFileWrite
+}
