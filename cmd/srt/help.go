@@ -23,12 +23,19 @@ const helpText = `Usage:
   srt [options] command [argument...]           run a command through bash (or /bin/sh)
   srt [options] -c 'shell text'                 run shell text
   srt explain [--json] [options] [-- command]   print what a run would allow; run nothing
+  srt explain why --read PATH ...               say which rule decides about one thing: --read, --write,
+                                                --remove PATH, --connect HOST[:PORT], --unix PATH;
+                                                status 3 when one is denied
 
 Options, before the command:
   -c <string>             run this string with the shell; further words are ignored
   -d, --debug             say on standard error what srt does (also: SRT_DEBUG set to anything)
   -s, --settings <path>   settings file (default: .srt-settings.json in the home directory)
       --control-fd <n>    change the settings of a running command (not available in this version)
+      --ask               ask on the terminal about hosts that the settings do not decide
+      --ask-timeout <t>   how long a question stands, then the host is refused (default: 60s)
+      --violations <file> write what is refused as JSON lines: to a file, - (standard output) or fd:<n>
+  -q, --quiet             no summary of what was refused after a command that failed
   -h, --help              print this text
   -V, --version           print the version
 

@@ -5,26 +5,34 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/srt-sandbox/srt/runtime"
 )
 
 // options are the options of CLI-2, shared by every way to run a command. Of repeated ones the last wins.
 type options struct {
-	command   string // -c; empty means absent (CLI-6)
-	debug     bool
-	settings  string // as spelled; empty means the default file
-	controlFD int    // 0 means absent
-	json      bool   // explain only
-	help      bool
-	version   bool
+	command    string // -c; empty means absent (CLI-6)
+	debug      bool
+	settings   string // as spelled; empty means the default file
+	controlFD  int    // 0 means absent
+	ask        bool
+	askTimeout time.Duration // 0 means absent
+	violations string        // where the JSON lines go, as spelled; empty means nowhere
+	quiet      bool          // no summary of what was refused
+	json       bool          // explain only
+	help       bool
+	version    bool
 }
 
 // invocation is a parsed command line.
 type invocation struct {
-	subcommand string   // key of subcommands, or empty for the compatible spelling
-	opts       options  // options before and after the subcommand
-	words      []string // what is left: the command and its arguments
+	subcommand string          // key of subcommands, or empty for the compatible spelling
+	opts       options         // options before and after the subcommand
+	words      []string        // what is left: the command and its arguments
+	questions  []runtime.Query // of "explain why", in their order; empty otherwise
 }
 
 // errStop ends parsing at -h and -V: nothing after them is looked at and nothing else happens (CLI-2).
@@ -41,7 +49,10 @@ func parse(args []string) (*invocation, error) {
 		rest = rest[1:]
 		if inv.takesOptions() {
 			inv.addOwnFlags(flags)
-			rest, _, err = parseOptions(flags, rest)
+			rest, dashes, err = parseOptions(flags, rest)
+			if err == nil && !dashes && inv.subcommand == "explain" && len(rest) > 0 && rest[0] == whyWord {
+				rest, err = inv.takeWhy(flags, rest[1:])
+			}
 		}
 	}
 	if err != nil && !errors.Is(err, errStop) {
@@ -69,6 +80,10 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.BoolVarP(&o.debug, "debug", "d", false, "")
 	flags.VarP(&textValue{set: o.setSettings}, "settings", "s", "path")
 	flags.Var(&textValue{set: o.setControlFD}, "control-fd", "n")
+	flags.BoolVar(&o.ask, "ask", false, "")
+	flags.Var(&textValue{set: o.setAskTimeout}, "ask-timeout", "time")
+	flags.Var(&textValue{set: o.setViolations}, "violations", "file")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "")
 	stops := []struct {
 		name, shorthand string
 		seen            *bool
@@ -101,6 +116,19 @@ func (o *options) setControlFD(text string) error {
 		return errors.New("it must be an integer file descriptor >= 3")
 	}
 	o.controlFD = int(n)
+	return nil
+}
+
+// setAskTimeout takes a time such as 90s or 2m, or a number of seconds.
+func (o *options) setAskTimeout(text string) error {
+	d, err := time.ParseDuration(text)
+	if seconds, notSeconds := strconv.ParseUint(text, 10, 31); notSeconds == nil {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || d < time.Second {
+		return errors.New("it must be a time of at least one second, such as 90s or 2m")
+	}
+	o.askTimeout = d
 	return nil
 }
 
