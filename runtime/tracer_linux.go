@@ -224,11 +224,17 @@ func monotonicNow() time.Duration {
 // wallTime is when something was, by the time of day.
 func wallTime(monotonic time.Duration) time.Time { return time.Now().Add(monotonic - monotonicNow()) }
 
-// noteDenial notes what the broker refuses and reports, before the caller gets its answer: the kernel's own report of the
-// same call comes after that.
-func (l *launch) noteDenial(d broker.Denial) {
-	if l.traced != nil && d.Err == nil {
-		l.traced.told.note(d.PID, d.Call, monotonicNow())
+// refusing notes what the broker refuses and reports, before the caller gets its answer: the kernel's own report of the same
+// call comes after that. It is nil where nobody else reports.
+func (l *launch) refusing() func(broker.Denial) {
+	c := l.traced
+	if c == nil {
+		return nil
+	}
+	return func(d broker.Denial) {
+		if d.Err == nil {
+			c.told.note(d.PID, d.Call, monotonicNow())
+		}
 	}
 }
 

@@ -43,8 +43,14 @@ type Denial struct {
 	PID  int    // of the calling thread, as the host numbers it
 	Call string // name of the system call
 	Path string // what it was about: a location where it is known, else as the caller spelled it
-	Why  string // the rule; empty with Err
-	Err  error  // what failed unexpectedly; nil for a refusal
+	Why  string // the rule; empty with Err, and for what was observed
+	// Process is the name of the calling thread (proc_pid_comm(5)); empty where it cannot be told.
+	Process string
+	// Observed says that the kernel refuses the call, or shows it something else, and the Server only tells of it
+	// (Config.Observe): Access is what was refused at Path, an absolute location. PID is then the process.
+	Observed bool
+	Access   fsview.Access
+	Err      error // what failed unexpectedly; nil for a refusal
 }
 
 // Config is what a Server works with.
@@ -58,6 +64,9 @@ type Config struct {
 	// Report is told of every refusal and failure, one at a time. It may take its time: calls do not wait for it, and where
 	// more than 1,024 wait to be told the rest is left out. It may be nil.
 	Report func(Denial)
+	// Refusing is told of what Report is going to be told of, but of each before its caller gets an answer and by whichever
+	// goroutine answers: calls wait for it. It is for who would report the same call once more. It may be nil.
+	Refusing func(Denial)
 	// Rights are those of a new hand, as numbers of the sandbox's user namespace. With nil no process of the sandbox can act
 	// with others (an ordinary user's, whose own id alone is mapped and who has no capability), and none is asked.
 	Rights *ns.Identity
@@ -72,6 +81,9 @@ type Config struct {
 	// Capture and Waiting are the listeners of ns.Program.ListenCapture on ns.CapturePort and ns.WaitingPort. They are
 	// needed with a Gate, stay the caller's, and must be open until Serve has returned.
 	Capture, Waiting *os.File
+	// Observe has refusals of the kernel reported, for a sandbox whose filter also puts the calls of seccomp.ObserveWrites or
+	// seccomp.ObserveAll to the listener. With nil there are none.
+	Observe *Observation
 	// Unix says which sockets of the host a program may connect to by path.
 	Unix UnixRules
 	// Workers is how many calls can be under way at the same time, 64 if it is 0. Each takes a thread and a hand.
@@ -95,6 +107,8 @@ type Server struct {
 	unix    unixSockets
 	network network
 
+	observer observer
+
 	// moving is held for writing around the judging and performing of a rename, and for reading while directories are
 	// made, so that no directory can take the place of what was judged (Judge.Moves).
 	moving sync.RWMutex
@@ -112,6 +126,8 @@ func New(c Config) (*Server, error) {
 	switch {
 	case c.Listener == nil, c.NewHand == nil, c.Judge == nil:
 		return nil, errors.New("broker: a listener, a source of hands and a judge are needed")
+	case c.Observe != nil && c.Observe.Judge == nil:
+		return nil, errors.New("broker: an observation takes a judge of paths")
 	case c.Gate != nil && (c.Capture == nil || c.Waiting == nil):
 		return nil, errors.New("broker: a gate takes the listeners that captured connections go to")
 	case c.Workers < 0:
@@ -139,6 +155,7 @@ func (s *Server) Serve() error {
 	<-told
 	s.threads.close()
 	s.unix.own.close()
+	s.observer.root.close()
 	return err
 }
 
@@ -162,6 +179,9 @@ func (s *Server) tell(done chan<- struct{}) {
 }
 
 func (s *Server) report(d Denial) {
+	if s.config.Refusing != nil {
+		s.config.Refusing(d)
+	}
 	select {
 	case s.reports <- d:
 	default:
