@@ -150,10 +150,28 @@ type call struct {
 	failed  bool   // a failure has been reported
 	delayed bool   // a refusal waits in refusal to be reported
 	refusal *Denial
+	told    bool // a refusal has been reported
+
+	watching bool     // it is looked at for a report: what fails is not the caller's to see, nor the person's
+	unseen   bool     // that failed
+	seen     []Denial // what will be reported of it, if nothing else is
 }
 
-// perform judges and performs the call.
+// perform judges and performs the call. What is only observed goes on.
 func (c *call) perform() outcome {
+	if !c.observed() {
+		return c.act()
+	}
+	out := outcome{proceed: true}
+	if c.performs() {
+		out = c.act()
+	}
+	c.tellSeen(out)
+	return out
+}
+
+// act judges and performs the call.
+func (c *call) act() outcome {
 	spec, ok := specs(c.w.note.Arch, c.w.note.Nr)
 	if !ok {
 		return failed(c.broken(fmt.Errorf("call number %d of architecture %#x is none that this broker performs", c.w.note.Nr, c.w.note.Arch)))
@@ -269,6 +287,10 @@ func (c *call) own(r *ns.HandResult, count int) []int {
 
 // broken reports an unexpected failure and gives the error that the caller sees. A caller that is gone meanwhile is none.
 func (c *call) broken(err error) syscall.Errno {
+	if c.watching {
+		c.unseen = true
+		return unix.EIO
+	}
 	if !c.failed && c.s.config.Listener.Valid(c.id) == nil {
 		c.failed = true
 		c.s.report(Denial{PID: c.tid, Call: c.name, Path: c.text, Err: err})
@@ -278,10 +300,11 @@ func (c *call) broken(err error) syscall.Errno {
 
 // refuse reports a refusal and answers with errno.
 func (c *call) refuse(errno syscall.Errno, path, why string) outcome {
-	d := Denial{PID: c.tid, Call: c.name, Path: path, Why: why}
+	d := Denial{PID: c.tid, Process: c.comm(), Call: c.name, Path: path, Why: why}
 	if c.delayed {
 		c.refusal = &d
 	} else {
+		c.told = true
 		c.s.report(d)
 	}
 	return failed(errno)
@@ -290,6 +313,7 @@ func (c *call) refuse(errno syscall.Errno, path, why string) outcome {
 // tellDelayed reports the refusal of a call that could have succeeded otherwise.
 func (c *call) tellDelayed() {
 	if c.refusal != nil {
+		c.told = true
 		c.s.report(*c.refusal)
 	}
 }

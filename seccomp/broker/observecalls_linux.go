@@ -1,0 +1,224 @@
+package broker
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/fsview"
+)
+
+// look is how a call is looked at: what its arguments are about.
+type look struct {
+	name string
+	at   func(c *call)
+}
+
+// looks finds the look of a call by its number.
+func looks(arch uint32, number int32) (look, bool) {
+	if arch != nativeArch() {
+		return look{}, false
+	}
+	for _, find := range [...]func(int32) (look, bool){openLooks, nameLooks, attributeLooks, olderLooks} {
+		if l, ok := find(number); ok {
+			return l, true
+		}
+	}
+	return look{}, false
+}
+
+// openLooks are the calls that open, execute or go somewhere.
+func openLooks(number int32) (look, bool) {
+	const read = fsview.AccessRead
+	switch number {
+	case unix.SYS_OPENAT:
+		return look{"openat", func(c *call) { c.lookOpen(c.int(0), c.args[1], uint64(c.word(2)), 0) }}, true
+	case unix.SYS_OPENAT2:
+		return look{"openat2", func(c *call) { c.lookOpen2(c.int(0), c.args[1], c.args[2], c.args[3]) }}, true
+	case unix.SYS_EXECVE:
+		return look{"execve", func(c *call) { c.lookUse(unix.AT_FDCWD, c.args[0], 0, read) }}, true
+	case unix.SYS_EXECVEAT:
+		return look{"execveat", func(c *call) { c.lookUse(c.int(0), c.args[1], c.word(4), read) }}, true
+	case unix.SYS_READLINKAT:
+		return look{"readlinkat", func(c *call) { c.lookUse(c.int(0), c.args[1], unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH, read) }}, true
+	case unix.SYS_CHDIR:
+		return look{"chdir", func(c *call) { c.lookUse(unix.AT_FDCWD, c.args[0], 0, read) }}, true
+	case unix.SYS_TRUNCATE:
+		return look{"truncate", func(c *call) { c.lookUse(unix.AT_FDCWD, c.args[0], 0, fsview.AccessWrite) }}, true
+	}
+	return look{}, false
+}
+
+// nameLooks are the calls that make, move or take away names.
+func nameLooks(number int32) (look, bool) {
+	switch number {
+	case unix.SYS_MKDIRAT:
+		return look{"mkdirat", func(c *call) { c.lookMake(c.int(0), c.args[1]) }}, true
+	case unix.SYS_MKNODAT:
+		return look{"mknodat", func(c *call) { c.lookMake(c.int(0), c.args[1]) }}, true
+	case unix.SYS_SYMLINKAT:
+		return look{"symlinkat", func(c *call) { c.lookMake(c.int(1), c.args[2]) }}, true
+	case unix.SYS_LINKAT:
+		return look{"linkat", func(c *call) { c.lookLink(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }}, true
+	case unix.SYS_UNLINKAT:
+		return look{"unlinkat", func(c *call) { c.lookRemove(c.int(0), c.args[1]) }}, true
+	case unix.SYS_RENAMEAT:
+		return look{"renameat", func(c *call) { c.lookRename(c.int(0), c.args[1], c.int(2), c.args[3], 0) }}, true
+	case unix.SYS_RENAMEAT2:
+		return look{"renameat2", func(c *call) { c.lookRename(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }}, true
+	}
+	return look{}, false
+}
+
+// attributeLooks are the calls that change what is known of a file: mode, owner, times, extended attributes.
+func attributeLooks(number int32) (look, bool) {
+	const cwd, nofollow, write = unix.AT_FDCWD, unix.AT_SYMLINK_NOFOLLOW, fsview.AccessWrite
+	switch number {
+	case unix.SYS_FCHMOD:
+		return look{"fchmod", func(c *call) { c.lookFD(c.int(0)) }}, true
+	case unix.SYS_FCHOWN:
+		return look{"fchown", func(c *call) { c.lookFD(c.int(0)) }}, true
+	case unix.SYS_FSETXATTR:
+		return look{"fsetxattr", func(c *call) { c.lookFD(c.int(0)) }}, true
+	case unix.SYS_FREMOVEXATTR:
+		return look{"fremovexattr", func(c *call) { c.lookFD(c.int(0)) }}, true
+	case unix.SYS_FCHMODAT:
+		return look{"fchmodat", func(c *call) { c.lookUse(c.int(0), c.args[1], 0, write) }}, true
+	case unix.SYS_FCHMODAT2:
+		return look{"fchmodat2", func(c *call) { c.lookUse(c.int(0), c.args[1], c.word(3), write) }}, true
+	case unix.SYS_FCHOWNAT:
+		return look{"fchownat", func(c *call) { c.lookUse(c.int(0), c.args[1], c.word(4), write) }}, true
+	case unix.SYS_UTIMENSAT:
+		return look{"utimensat", func(c *call) { c.lookTimes(c.int(0), c.args[1], c.word(3)) }}, true
+	case unix.SYS_SETXATTR:
+		return look{"setxattr", func(c *call) { c.lookUse(cwd, c.args[0], 0, write) }}, true
+	case unix.SYS_LSETXATTR:
+		return look{"lsetxattr", func(c *call) { c.lookUse(cwd, c.args[0], nofollow, write) }}, true
+	case unix.SYS_SETXATTRAT:
+		return look{"setxattrat", func(c *call) { c.lookUse(c.int(0), c.args[1], c.word(2), write) }}, true
+	case unix.SYS_REMOVEXATTR:
+		return look{"removexattr", func(c *call) { c.lookUse(cwd, c.args[0], 0, write) }}, true
+	case unix.SYS_LREMOVEXATTR:
+		return look{"lremovexattr", func(c *call) { c.lookUse(cwd, c.args[0], nofollow, write) }}, true
+	case unix.SYS_REMOVEXATTRAT:
+		return look{"removexattrat", func(c *call) { c.lookUse(c.int(0), c.args[1], c.word(2), write) }}, true
+	}
+	return look{}, false
+}
+
+// openFlags gives the flags of the openings that have them in a register.
+func openFlags(number int32, args *[6]uint64) (flags uint64, ok bool) {
+	if number == unix.SYS_OPENAT {
+		return args[2], true
+	}
+	return olderOpenFlags(number, args)
+}
+
+// lookOpen looks at an opening. The rules are those of do_open and may_open of fs/namei.c.
+func (c *call) lookOpen(dirfd int32, at, flags, resolve uint64) {
+	how := openHow{flags: flags, resolve: resolve}
+	writes := how.writes()
+	switch {
+	case flags&unix.O_PATH != 0:
+		return // it opens nothing to read or write
+	case !writes && !how.creates() && !c.s.config.Observe.Reads:
+		return
+	}
+	exclusive := how.creates() && flags&unix.O_EXCL != 0
+	where, ok := c.spotAt(dirfd, at, wanted{follow: flags&unix.O_NOFOLLOW == 0 && !exclusive, resolve: resolve})
+	switch {
+	case !ok, exclusive && where.kind != 0, where.kind == unix.S_IFLNK:
+		return // it fails by itself
+	case where.kind == 0 && how.creates():
+		c.seeMake(&where)
+	case flags&flagTmpfile != 0:
+		if where.kind == unix.S_IFDIR || where.kind == 0 {
+			c.seeUse(&where, fsview.AccessWrite)
+		}
+	case where.kind == unix.S_IFDIR && (writes || how.creates()):
+	case flags&unix.O_DIRECTORY != 0 && where.kind != unix.S_IFDIR && where.kind != 0:
+	case writes && c.seeUse(&where, fsview.AccessWrite):
+	case c.s.config.Observe.Reads && flags&unix.O_ACCMODE != unix.O_WRONLY:
+		c.seeUse(&where, fsview.AccessRead)
+	}
+}
+
+func (c *call) lookOpen2(dirfd int32, at, howAt, size uint64) {
+	if checkHowSize(size) != 0 {
+		return
+	}
+	b, errno := c.bytesAt(howAt, int(size))
+	if errno != 0 {
+		return
+	}
+	if how, errno := parseHow(b); errno == 0 && how.resolve&resolveCached == 0 {
+		c.lookOpen(dirfd, at, how.flags, how.resolve)
+	}
+}
+
+// lookUse looks at a call on an object that is there. flags are AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH.
+func (c *call) lookUse(dirfd int32, at uint64, flags uint32, a fsview.Access) {
+	where, ok := c.spotAt(dirfd, at, wanted{follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0, empty: flags&unix.AT_EMPTY_PATH != 0})
+	if ok {
+		c.seeUse(&where, a)
+	}
+}
+
+// lookFD looks at a change of an object by its descriptor.
+func (c *call) lookFD(fd int32) {
+	if where, ok := c.spotOf(fd); ok {
+		c.seeUse(&where, fsview.AccessWrite)
+	}
+}
+
+// lookTimes looks at a change of times, of a descriptor's object without a path (utimensat(2)).
+func (c *call) lookTimes(dirfd int32, at uint64, flags uint32) {
+	if at == 0 {
+		c.lookFD(dirfd)
+		return
+	}
+	c.lookUse(dirfd, at, flags, fsview.AccessWrite)
+}
+
+func (c *call) lookMake(dirfd int32, at uint64) {
+	if where, ok := c.spotAt(dirfd, at, wanted{name: true}); ok {
+		c.seeMake(&where)
+	}
+}
+
+func (c *call) lookRemove(dirfd int32, at uint64) {
+	if where, ok := c.spotAt(dirfd, at, wanted{name: true}); ok {
+		c.seeRemove(&where)
+	}
+}
+
+// lookLink looks at the making of a further name: the new one is judged (VIO-10).
+func (c *call) lookLink(fromFD int32, from uint64, toFD int32, to uint64, flags uint32) {
+	old, ok := c.spotAt(fromFD, from, wanted{follow: flags&unix.AT_SYMLINK_FOLLOW != 0, empty: flags&unix.AT_EMPTY_PATH != 0})
+	if ok && old.errno != unix.ENOENT {
+		c.lookMake(toFD, to)
+	}
+}
+
+// lookRename looks at both names (VIO-10).
+func (c *call) lookRename(fromFD int32, from uint64, toFD int32, to uint64, flags uint32) {
+	old, ok := c.spotAt(fromFD, from, wanted{name: true})
+	if !ok {
+		return
+	}
+	next, ok := c.spotAt(toFD, to, wanted{name: true})
+	switch {
+	case !ok, next.kind == 0 && !next.inDir:
+		c.seeRemove(&old)
+		return
+	case flags&unix.RENAME_NOREPLACE != 0 && next.kind != 0:
+		return
+	case c.seeRemove(&old):
+	case old.kind == 0 && old.errno == unix.ENOENT:
+		return // there is nothing to move
+	}
+	if next.kind != 0 && c.seeRemove(&next) || next.kind == 0 && c.seeMake(&next) {
+		return
+	}
+	if v := c.judge(next.path, fsview.AccessCreate); next.kind != 0 && v.Denied && !v.Substitute {
+		c.deny(next.path, fsview.AccessCreate)
+	}
+}
