@@ -187,6 +187,25 @@ func (s *Server) leave() {
 	}()
 }
 
+// cut ends the connections of a view at once, although its clients are still there.
+func (s *Server) cut() {
+	s.scope.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scope.ended = true
+	delete(s.views, s)
+	s.idle.close(s.scope)
+	for c, t := range s.conns {
+		switch {
+		case t.scope != s.scope:
+		case t.tunnel != nil:
+			t.tunnel.Close()
+		default:
+			_ = c.Close()
+		}
+	}
+}
+
 // leavingTunnel is a tunnel whose client has ended.
 type leavingTunnel struct {
 	conn    net.Conn // one of its ends, tracked until the tunnel has ended

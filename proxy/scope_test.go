@@ -67,34 +67,19 @@ func TestCaptureCloseEndsItsTunnels(t *testing.T) {
 	c.settled()
 }
 
-// TestSentBeforeTheEndIsDelivered: a program may send, close and end, as it may without a proxy.
+// TestSentBeforeTheEndIsDelivered: a program may send, close and end, as it may without a proxy. It has written all when it
+// ends, while the server stands still.
 func TestSentBeforeTheEndIsDelivered(t *testing.T) {
 	const size = 8 << 20 // more than the buffers of a connection hold
 	for name, end := range map[string]func(*capturing){
 		"command": func(c *capturing) { _ = c.Close() },
 		"session": func(c *capturing) { _ = c.Close(); _ = c.srv().Close() },
-		"server":  func(c *capturing) { _ = c.srv().Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, begin := make(chan int64, 1), make(chan struct{})
-			port := serveEach(t, func(conn *net.TCPConn) {
-				<-begin
-				n, _ := io.Copy(io.Discard, conn)
-				got <- n
-			}).Port
-			c := capture(t, allowPort(port))
-			p := c.open(addrPortOf(port))
-			// The program stands still while the server does, and has written all when it ends.
-			sent := 0
-			for chunk := make([]byte, 64<<10); sent < size; {
-				_ = p.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-				n, err := p.Write(chunk)
-				if sent += n; err != nil {
-					break
-				}
-			}
+			c, p, got, begin := stalled(t)
+			sent := fill(p, size)
 			p.Close()
-			time.AfterFunc(5*time.Millisecond, func() { close(begin) })
+			time.AfterFunc(5*time.Millisecond, begin)
 			end(c)
 			if n := <-got; n != int64(sent) {
 				t.Errorf("%d bytes of %d arrived", n, sent)
@@ -104,6 +89,50 @@ func TestSentBeforeTheEndIsDelivered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCloseCutsAtOnce_LIB35: the tunnels of commands that still run are cut when the session ends, with all that is on its way.
+func TestCloseCutsAtOnce_LIB35(t *testing.T) {
+	c, p, got, begin := stalled(t)
+	sent := fill(p, 64<<20)
+	if err := c.srv().Close(); err != nil {
+		t.Error(err)
+	}
+	begin()
+	if n := <-got; n >= int64(sent) {
+		t.Errorf("all %d bytes arrived", n)
+	}
+	if n, err := p.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes after the end", n)
+	}
+	if n := c.held(); n != 0 {
+		t.Errorf("%d connections are held", n)
+	}
+}
+
+// stalled is a program with a tunnel to a server that takes nothing until it begins, and what it has taken in the end.
+func stalled(t *testing.T) (c *capturing, program *peer, got <-chan int64, begin func()) {
+	t.Helper()
+	taken, begun := make(chan int64, 1), make(chan struct{})
+	port := serveEach(t, func(conn *net.TCPConn) {
+		<-begun
+		n, _ := io.Copy(io.Discard, conn)
+		taken <- n
+	}).Port
+	c = capture(t, allowPort(port))
+	return c, c.open(addrPortOf(port)), taken, func() { close(begun) }
+}
+
+// fill writes until the far side stands still, and says how much.
+func fill(p *peer, size int) (sent int) {
+	for chunk := make([]byte, 64<<10); sent < size; {
+		_ = p.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+		n, err := p.Write(chunk)
+		if sent += n; err != nil {
+			break
+		}
+	}
+	return sent
 }
 
 // TestServerThatTakesNothingEndsAtTheEnd: what a server does not take is given up.

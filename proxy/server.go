@@ -184,9 +184,9 @@ func temporary(err error) bool {
 	return errors.As(err, &t) && t.Temporary()
 }
 
-// Close closes the listeners and every connection and waits until the server's goroutines have ended. Commands are taken
-// to have ended: what their programs sent is delivered first, as [Capture.Close] says. It returns nil; further calls wait
-// as well.
+// Close closes the listeners and every connection at once and waits until the server's goroutines have ended. Only what the
+// programs of commands sent that have ended before is delivered first, as [Capture.Close] says: the command of a view has
+// ended when its ServeFor has returned and its Capture is closed. It returns nil; further calls wait as well.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -196,10 +196,10 @@ func (s *Server) Close() error {
 	if s.sweeper != nil {
 		s.sweeper.Stop()
 	}
-	views := slices.Collect(maps.Keys(s.views))
+	views := append(slices.Collect(maps.Keys(s.views)), s)
 	s.mu.Unlock()
 	for _, v := range views {
-		v.leave() // where the command has ended the view may not have heard of it yet
+		v.cut()
 	}
 	s.leaving.Wait()
 	s.cancel()
