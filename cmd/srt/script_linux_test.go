@@ -86,6 +86,7 @@ func runScripts(t *testing.T, binary string, account *user.User) {
 			"expand":    expand,
 			"gone":      gone,
 			"interrupt": interrupt,
+			"reset":     reset,
 			"serve":     serve,
 		},
 		Setup: func(env *testscript.Env) error {
