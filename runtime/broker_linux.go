@@ -57,7 +57,7 @@ func (p *linuxProcess) serveBroker() error {
 	if !l.brokered() {
 		return nil
 	}
-	b := &brokerService{ruleset: p.takeFile(rulesetIndex), done: make(chan struct{})}
+	b := &brokerService{launch: l, ruleset: p.takeFile(rulesetIndex), done: make(chan struct{})}
 	p.broker = b
 	guard := l.guard
 	if guard == nil { // mounts, or hooks in the kernel, hold the rules about files
@@ -79,6 +79,7 @@ func (p *linuxProcess) serveBroker() error {
 				Listener: b.listener.File(), Keep: l.keeps()})
 		},
 	}
+	config.Observe = l.observation()
 	p.captured.configure(l, &config)
 	if l.host.mapsAll {
 		if config.Rights, err = l.rights(); err != nil {
@@ -132,16 +133,21 @@ func (l *launch) reportDenial(d broker.Denial) {
 			"pid", d.PID, "error", d.Err)
 		return
 	}
+	if d.Observed {
+		l.reportObserved(d)
+		return
+	}
 	if d.Call == "connect" && d.Path == nscdSocket {
 		return
 	}
 	rule := violation.RuleOf(d.Why)
-	s.report(violation.Event{PID: d.PID, Operation: violation.Operation(d.Call), Target: d.Path, Rule: rule, Entry: entryAt(l.cfg, rule),
+	s.report(violation.Event{PID: d.PID, Process: d.Process, Operation: violation.Operation(d.Call), Target: d.Path, Rule: rule, Entry: entryAt(l.cfg, rule),
 		CommandID: l.cmd.Key()})
 }
 
 // brokerService is the broker of one command and what it works with.
 type brokerService struct {
+	launch   *launch
 	listener *notify.Listener
 	ruleset  *os.File
 	judge    *plantedJudge
@@ -157,6 +163,7 @@ func (b *brokerService) close() {
 	if b.server != nil {
 		_ = b.server.Close() // the sandbox has ended: there is nobody to answer
 		<-b.done
+		b.launch.countUnobserved(b.server)
 	}
 	if b.listener != nil {
 		_ = b.listener.Close() // nothing was written to it

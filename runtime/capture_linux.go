@@ -41,7 +41,7 @@ func (l *launch) chooseCapture() {
 func (l *launch) captured() bool { return l.uncaptured == nil }
 
 // brokered tells whether the sandbox has a broker.
-func (l *launch) brokered() bool { return l.captured() || l.guard.Names() }
+func (l *launch) brokered() bool { return l.captured() || l.guard.Names() || l.observed() }
 
 // socketFilters are the filters about connections and Unix sockets. Each is lifted by its own key alone.
 func (l *launch) socketFilters() (filters []seccomp.Filter) {

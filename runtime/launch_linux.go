@@ -265,6 +265,7 @@ func (l *launch) chooseFilters() {
 	}
 	l.filters = append(l.filters, l.socketFilters()...)
 	l.chooseNameFilter() // last: what another filter refuses is not put to the broker (seccomp.Stack)
+	l.chooseObserver()
 }
 
 // write writes the launch program: what pid 1 does before the command exists. The order is that of

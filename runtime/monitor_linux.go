@@ -46,7 +46,10 @@ func (l *launch) chooseMonitor() {
 	if s.opts.monitor == MonitorOff {
 		return
 	}
-	noTracer := s.tracing.available(l.dry)
+	noTracer := errObserveChosen
+	if !s.opts.observe {
+		noTracer = s.tracing.available(l.dry)
+	}
 	if noTracer == nil {
 		l.watch = watchTraced
 	} else if noListener := brokerAvailable(); noListener == nil {
