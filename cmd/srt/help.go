@@ -31,7 +31,7 @@ Options, before the command:
   -c <string>             run this string with the shell; further words are ignored
   -d, --debug             say on standard error what srt does (also: SRT_DEBUG set to anything)
   -s, --settings <path>   settings file (default: .srt-settings.json in the home directory)
-      --control-fd <n>    change the settings of a running command (not available in this version)
+      --control-fd <n>    read new settings for the running command from this descriptor
       --ask               ask on the terminal about hosts that the settings do not decide
       --ask-timeout <t>   how long a question stands, then the host is refused (default: 60s)
       --violations <file> write what is refused as JSON lines: to a file, - (standard output) or fd:<n>
