@@ -30,7 +30,18 @@ type Capture struct {
 
 	mu        sync.Mutex
 	datagrams map[netip.AddrPort]struct{} // reported
+	refused   map[attempt]bool            // whether the refusal that was reported was of an IPv4 address
 }
+
+// attempt is a thread's wish to reach a name. Programs connect to one address of it after the other.
+type attempt struct {
+	pid  int
+	host string
+	port uint16
+}
+
+// maxAttempts is of how many attempts the other address is waited for.
+const maxAttempts = 256
 
 // NewCapture returns a judge and dialler of captured connections. n holds the names that the sandbox's addresses stand
 // for; nil: none of them does. key is the attribution key of the command, as for ServeFor.
@@ -79,6 +90,9 @@ func (c *Capture) Judge(pid int, dst netip.AddrPort) (*CapturedWay, error) {
 	w.asking = a
 	w.rules, w.verdict, w.undecided = c.server.decideNow(a)
 	if !w.verdict.Allowed && !w.undecided {
+		if w.hold != nil && c.otherAddress(attempt{pid, a.host, a.port}, addr.Is4()) {
+			return nil, &CaptureError{violation.HostPort(a.host, a.port), w.verdict.Reason}
+		}
 		return nil, c.refuse(a, w.verdict)
 	}
 	if !w.undecided {
@@ -93,6 +107,22 @@ func (c *Capture) Judge(pid int, dst netip.AddrPort) (*CapturedWay, error) {
 func (c *Capture) refuse(a asking, v policy.Verdict) error {
 	c.server.reportAs(a, v)
 	return &CaptureError{violation.HostPort(a.host, a.port), v.Reason}
+}
+
+// otherAddress tells whether a refusal is of the second address of a name, of the other family, whose first was refused and
+// reported: a program that tries both wants one thing, and that is one event. A program that tries again is told of again.
+func (c *Capture) otherAddress(a attempt, is4 bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was4, reported := c.refused[a]; reported && was4 != is4 {
+		delete(c.refused, a)
+		return true
+	}
+	if len(c.refused) >= maxAttempts || c.refused == nil {
+		c.refused = map[attempt]bool{}
+	}
+	c.refused[a] = is4
+	return false
 }
 
 // Possible tells whether the policy as it is now could allow a canonical name on some port: by its lists, by the list of the

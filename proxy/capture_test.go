@@ -160,6 +160,39 @@ func TestNET7_JudgeOfCapturedConnections(t *testing.T) {
 	}
 }
 
+// A program that tries both addresses of a name wants one thing; one that tries again, another one, and so does another
+// thread, port or name.
+func TestNET70_BothAddressesOfANameAreOneRefusal(t *testing.T) {
+	c := capture(t, policy.NetworkRules{})
+	const want = "deny network-outbound %s (host is not on the allow list)"
+	evil, other := c.addresses("evil.test", 80), c.addresses("other.test", 80)
+	port := c.addresses("evil.test", 81)
+	var lines []string
+	for _, try := range []struct {
+		pid     int
+		dst     netip.AddrPort
+		refusal string // empty: it is not reported
+	}{
+		{1, evil[0], "evil.test:80"}, {2, evil[1], "evil.test:80"}, {1, port[1], "evil.test:81"}, {1, other[1], "other.test:80"},
+		{1, evil[1], ""}, {2, evil[0], ""}, {1, evil[0], "evil.test:80"}, {1, evil[0], "evil.test:80"}, {1, evil[1], ""},
+		{1, netip.MustParseAddrPort("10.0.0.1:80"), "10.0.0.1:80"}, {1, netip.MustParseAddrPort("[2001:db8::1]:80"), "2001:db8::1:80"},
+	} {
+		if w, err := c.Judge(try.pid, try.dst); w != nil || !errors.Is(err, syscall.EACCES) {
+			t.Errorf("%v: %v, %v", try.dst, w, err)
+		}
+		if try.refusal != "" {
+			lines = append(lines, fmt.Sprintf(want, try.refusal))
+		}
+	}
+	c.wantLines(lines...)
+	for pid := range 3 * maxAttempts {
+		_, _ = c.Judge(pid+10, evil[0])
+	}
+	if len(c.Capture.refused) > maxAttempts {
+		t.Errorf("%d attempts are remembered", len(c.Capture.refused))
+	}
+}
+
 // A literal of the synthetic ranges stands for nothing, even if the policy names it or a callback would allow it.
 func TestNET7_UnboundSyntheticIsNeverAsked(t *testing.T) {
 	a := always(true, "")
