@@ -67,20 +67,13 @@ func (p *linuxProcess) begin() error {
 		return err
 	}
 	p.session = chooseSession(p.files[0], p.files[1], abi)
-	namespaces := ns.Full
-	if !h.cgroupNS {
-		namespaces &^= syscall.CLONE_NEWCGROUP
-	}
 	program, err := ns.NewProgram()
 	if err != nil {
 		return err
 	}
 	made := make(chan preparedProcess, 1)
 	go func() {
-		prepared, err := ns.Prepare(&ns.Config{
-			Namespaces: namespaces, UIDs: h.uids, GIDs: h.gids, DenySetgroups: !h.mapsAll, Session: p.session,
-			Stdin: p.files[0], Stdout: p.files[1], Stderr: p.files[2],
-		}, program)
+		prepared, err := ns.Prepare(h.namespaces(p.files[0], p.files[1], p.files[2], p.session), program)
 		timing("namespaces made")
 		made <- preparedProcess{prepared, err}
 	}()

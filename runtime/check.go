@@ -1,9 +1,65 @@
 package runtime
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+	"github.com/srt-sandbox/srt/runtime/policy"
 )
+
+// Check says what srt needs of this system and what of it is missing (LIB-9). It may be called before any session, from any
+// goroutine, with a configuration or without (nil), and changes nothing: on Linux it makes the namespaces of a sandbox once,
+// and takes them away.
+//
+// The error is a *config.Error for an invalid configuration, ErrUnsupportedSetting for a key that this version must not
+// ignore, and ctx's cause when ctx has ended. That commands cannot be confined is no error of Check; Report.Err is.
+func Check(ctx context.Context, cfg *config.Config) (Report, error) {
+	if ctx.Err() != nil {
+		return Report{}, context.Cause(ctx)
+	}
+	if cfg != nil {
+		if err := validate(cfg, atStart); err != nil {
+			return Report{}, err
+		}
+	}
+	r := Report{Errors: []string{}, Warnings: []string{}}
+	for _, err := range []error{checkPlatform(), checkSandbox()} {
+		if err != nil {
+			r.reasons = append(r.reasons, err)
+			r.Errors = append(r.Errors, err.Error())
+			break // what cannot be here at all need not be tried
+		}
+	}
+	if r.reasons == nil {
+		r.Warnings = append(r.Warnings, missing()...)
+	}
+	if cfg != nil {
+		r.Warnings = append(r.Warnings, exposed(cfg)...)
+	}
+	return r, nil
+}
+
+// exposed says that commands may replace the caller's own program, which next runs unsandboxed (LIB-10).
+func exposed(cfg *config.Config) []string {
+	exe, err := os.Executable()
+	if err != nil || cfg.Filesystem.Disabled {
+		return nil
+	}
+	in := pathInput(cfg)
+	if in.Cwd, in.Home, err = surroundings("", os.Environ()); err != nil {
+		return nil // no command can be launched from here
+	}
+	rules, err := policy.ResolvePaths(in)
+	if err != nil || !policy.MayWrite(withoutLinks(exe), in.Home, rules, withoutLinks) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the program that runs the sandbox, %s, lies where commands may write: what they put in its place would next "+
+		"run unsandboxed. Move it, or list its directory in filesystem.denyWrite", exe)}
+}
 
 // Report is what srt needs of the system it runs on, and what of it is missing (LIB-9). The zero value says that all is there.
 type Report struct {
@@ -14,23 +70,27 @@ type Report struct {
 	// ReinstallRequired and LoopbackMismatch are about the installation on Windows, and empty elsewhere.
 	ReinstallRequired string `json:"reinstallRequired,omitempty"`
 	LoopbackMismatch  string `json:"loopbackMismatch,omitempty"`
+
+	reasons []error // that Errors are the texts of
+}
+
+// Err is what New would return for these errors: a *DependencyError, nil if there are none.
+func (r Report) Err() error {
+	if len(r.Errors) == 0 {
+		return nil
+	}
+	return &DependencyError{r}
 }
 
 // DependencyError says that commands cannot be confined here (LIB-3). It matches ErrUnsupportedPlatform where that is why.
-type DependencyError struct {
-	Report
-	reasons []error
+type DependencyError struct{ Report }
+
+// dependencyError is the error of a start that fails for one reason.
+func dependencyError(reason error) error {
+	return &DependencyError{Report{Errors: []string{reason.Error()}, Warnings: []string{}, reasons: []error{reason}}}
 }
 
-func newDependencyError(reasons ...error) *DependencyError {
-	e := &DependencyError{reasons: reasons}
-	for _, r := range reasons {
-		e.Errors = append(e.Errors, r.Error())
-	}
-	return e
-}
-
-// Error is the text of LIB-3; for an unsupported platform that alone.
+// Error is the text of LIB-3; for an unsupported platform that alone (LIB-9).
 func (e *DependencyError) Error() string {
 	text := strings.Join(e.Errors, ", ")
 	if errors.Is(e, ErrUnsupportedPlatform) {

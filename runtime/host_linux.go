@@ -222,3 +222,12 @@ func lacks(path string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(path, &st) == unix.ENOENT
 }
+
+// backendName is what Backend gives.
+const backendName = "namespaces"
+
+// judgesLater tells whether rules hold for what comes to exist later (FS-10, FS-30, FS-55).
+func judgesLater() bool { return brokerAvailable() == nil }
+
+// insidePorts are the ports of the proxies as commands see them.
+func insidePorts() (http, socks int) { return httpPort, socksPort }

@@ -69,7 +69,7 @@ func New(ctx context.Context, cfg *config.Config, opts ...Option) (*Sandbox, err
 	}
 	s := &Sandbox{begun: cfg.Clone(), opts: newOptions(opts), commands: map[*Cmd]struct{}{}, done: make(chan struct{})}
 	if err := checkPlatform(); err != nil {
-		return nil, newDependencyError(err)
+		return nil, dependencyError(err)
 	}
 	if err := s.startProxy(); err != nil {
 		return nil, err
