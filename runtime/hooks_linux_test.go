@@ -94,14 +94,14 @@ func TestKernelMechanism_ReportsRefusals_VIO10(t *testing.T) {
 	c.end()
 	want := []struct{ line, rule string }{
 		{"deny open " + h.dir + "/new", "filesystem.denyWrite.0"},
-		{"deny mkdir " + h.dir + "/.VSCode", "FS-35"},
+		{"deny mkdir " + h.dir + "/.VSCode", "protected name .vscode"},
 		{"deny rename " + h.dir + "/new", "filesystem.denyWrite.0"},
 	}
 	if len(h.events) != len(want) {
 		t.Fatalf("%+v, want %d events", h.events, len(want))
 	}
 	for i, e := range h.events {
-		if e.Line() != want[i].line || !strings.Contains(e.Rule, want[i].rule) || e.PID != 42 || e.Time.IsZero() {
+		if e.Line() != want[i].line || e.Rule != want[i].rule || e.PID != 42 || e.Time.IsZero() {
 			t.Errorf("%q by %q of process %d, want %+v", e.Line(), e.Rule, e.PID, want[i])
 		}
 	}

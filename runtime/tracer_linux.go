@@ -188,8 +188,8 @@ func (l *launch) endTrace() error {
 	return errors.Join(err, s.tracing.end())
 }
 
-// tell reports one refused call, unless the broker or a hook reports it or no rule is behind it. Of the two paths of a call
-// the first that a rule is about counts: it was one refusal.
+// tell reports one refused call, unless the broker or a hook reports it or no rule is behind it: each of its paths that a rule
+// is about, once (VIO-10: a rename judges both).
 func (c *tracedCommand) tell(r bpf.Refused) {
 	if c.told.has(r.TID, r.Call, r.Monotonic) {
 		return
@@ -203,7 +203,7 @@ func (c *tracedCommand) tell(r bpf.Refused) {
 		for _, e := range p.Effects {
 			if l.explainAccess(refusedAccess{at: wallTime(r.Monotonic), pid: r.PID, comm: r.Process, call: r.Call, path: path,
 				access: accessOf[e], errno: r.Errno}) {
-				return
+				break
 			}
 		}
 	}
