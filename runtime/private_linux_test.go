@@ -1,0 +1,118 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+// CLI-26, CLI-32: with WithFixedLaunch an update changes what is live, and no launch after it; without it, it counts from the
+// next launch on (LIB-22).
+func TestFixedLaunch_CLI26_CLI32_LIB22(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		dir := t.TempDir()
+		secret := filepath.Join(dir, "secret")
+		if err := os.WriteFile(secret, []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var opts []Option
+		if fixed {
+			opts = append(opts, WithFixedLaunch())
+		}
+		s, err := New(t.Context(), config.Default(), opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		update := config.Default()
+		update.Network.AllowedDomains = []string{"a.example"}
+		update.Network.HTTPProxyPort = 8080
+		update.Filesystem.DenyRead = []config.PathEntry{{Path: secret}}
+		update.AllowNestedUserNamespaces = true
+		notLive, err := s.Update(t.Context(), update)
+		want := []string{"network.httpProxyPort"}
+		if fixed {
+			want = []string{"network.httpProxyPort", "filesystem.denyRead", "allowNestedUserNamespaces"}
+		}
+		if err != nil || !slices.Equal(notLive, want) {
+			t.Errorf("fixed %v: %q, %v; want %q", fixed, notLive, err, want)
+		}
+		cmd := s.Command(t.Context(), "grep", "-c", "text", secret)
+		cmd.Dir = dir
+		out, _ := cmd.Output() // status 1 or 2 when there is no text
+		if got := strings.TrimSpace(string(out)); (got == "1") != fixed {
+			t.Errorf("fixed %v: the command read %q", fixed, got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A line about what no running command can be given is accepted where it has no effect (CLI-32), and refused where a later
+// launch would lack it.
+func TestFixedLaunchTakesWhatHasNoEffect_CLI32(t *testing.T) {
+	masked := config.Default()
+	masked.Network.AllowedDomains = []string{"a.example"}
+	masked.Credentials = &config.Credentials{AllowPlaintextInject: true,
+		EnvVars: []config.EnvCredential{{Name: "TOKEN", Credential: config.Credential{Mode: config.ModeMask, InjectHosts: []string{"a.example"}}}}}
+	refused := validate(masked, atUpdate) != nil
+	for _, fixed := range []bool{false, true} {
+		s, err := New(t.Context(), config.Default(), func(o *options) { o.fixedLaunch = fixed })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Update(t.Context(), masked); (err != nil) != (refused && !fixed) {
+			t.Errorf("fixed %v: %v", fixed, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// CLI-30: a channel of the embedder's own is neither inherited nor opened by its name, with filesystem.disabled too.
+func TestPrivateChannel_CLI30(t *testing.T) {
+	for _, disabled := range []bool{false, true} {
+		dir := t.TempDir()
+		fifo := filepath.Join(dir, "fifo")
+		if err := unix.Mkfifo(fifo, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		channel, err := os.OpenFile(fifo, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := config.Default()
+		cfg.Filesystem.Disabled = disabled
+		if !disabled {
+			cfg.Filesystem.AllowWrite = []config.PathEntry{{Path: dir}}
+		}
+		run := func(opts ...Option) string {
+			s, err := New(t.Context(), cfg, opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			cmd := s.Shell(t.Context(), `readlink /proc/self/fd/9; timeout 20 sh -c 'echo x >fifo' 2>/dev/null && echo written; touch made; echo done`)
+			cmd.Dir = dir
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Join(strings.Fields(string(out)), " ")
+		}
+		if got := run(); got != "written done" {
+			t.Errorf("disabled %v, without options: %q", disabled, got)
+		}
+		if got := run(WithPrivateFiles(fifo), WithNullDescriptor(9)); got != "/dev/null done" {
+			t.Errorf("disabled %v: %q", disabled, got)
+		}
+		channel.Close()
+	}
+}
