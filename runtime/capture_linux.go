@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/srt-sandbox/srt/proxy"
@@ -68,20 +67,6 @@ func (l *launch) resolveSockets(in policy.PathInput) error {
 		l.sockets = append(l.sockets, withoutLinks(p))
 	}
 	return nil
-}
-
-// withoutLinks follows the links in as much of a path as exists. The rest may come later: a daemon makes its socket when it
-// starts.
-func withoutLinks(p string) string {
-	for head, tail := p, ""; ; {
-		if target, err := filepath.EvalSymlinks(head); err == nil {
-			return filepath.Join(target, tail)
-		}
-		if head == "/" {
-			return p
-		}
-		head, tail = filepath.Dir(head), filepath.Join(filepath.Base(head), tail)
-	}
 }
 
 // captureService is what captures the connections of one command.

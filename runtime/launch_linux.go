@@ -3,9 +3,6 @@ package runtime
 import (
 	"fmt"
 	"os"
-	"os/user"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -102,32 +99,6 @@ func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
 	l.chooseMonitor()
 	l.chooseFilters()
 	return l, nil
-}
-
-// surroundings are the working directory and the home directory that entries are taken from (CLI-50, FS-5). An empty
-// HOME means that there is no home.
-func surroundings(dir string, env []string) (cwd, home string, err error) {
-	if cwd = dir; cwd == "" {
-		if cwd, err = unix.Getwd(); err != nil {
-			return "", "", fmt.Errorf("the working directory cannot be told: %w", err)
-		}
-	}
-	if !filepath.IsAbs(cwd) {
-		return "", "", fmt.Errorf("the working directory %q is not an absolute path", cwd)
-	}
-	for _, e := range slices.Backward(env) { // of repeated variables the command sees the last (policy.Environ)
-		if v, ok := strings.CutPrefix(e, "HOME="); ok {
-			home = v
-			if home != "" && !filepath.IsAbs(home) {
-				return "", "", fmt.Errorf("HOME is %q, which is not an absolute path", home)
-			}
-			return cwd, home, nil
-		}
-	}
-	if u, err := user.Current(); err == nil {
-		home = u.HomeDir
-	}
-	return cwd, home, nil
 }
 
 // executable is the path of this program, without links. An embedder's own program serves as well: only its file is
