@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // TestJudgeScenes_VIO10: in random scenes the judge says of every path what the plan, once executed, shows there.
@@ -264,4 +266,58 @@ func TestJudgeGrant(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzJudge asks about any path under plans of any scene: the answer names a rule exactly when it denies, and what cannot be
+// read cannot be written.
+func FuzzJudge(f *testing.F) {
+	f.Add([]byte("\x05\x01\x02\x03"), "/h/.bashrc/x")
+	f.Fuzz(func(t *testing.T, data []byte, p string) {
+		p = path.Clean("/" + p)
+		tree, in := scene(t, data)
+		plan, err := Build(tree, in)
+		if err != nil {
+			return
+		}
+		j := NewJudge(plan)
+		for a := AccessRead; a <= AccessRemove; a++ {
+			v := j.Judge(p, a)
+			if v.Denied != (v.Rule != "") || v.Denied != (v.Reason != "") || v.Denied && !path.IsAbs(v.Path) {
+				t.Errorf("%s %q: %+v", a, p, v)
+			}
+		}
+		if read, write := j.Judge(p, AccessRead), j.Judge(p, AccessWrite); read.Denied && !write.Denied {
+			t.Errorf("%q can be written but not read: %+v\n%s", p, read, describe(tree, in))
+		}
+	})
+}
+
+// BenchmarkJudge is one answer under a plan of 10,000 entries.
+func BenchmarkJudge(b *testing.B) {
+	tree := newFakeTree(b, "d /h/p")
+	in := input(b, "aW=.")
+	for i := range 10000 {
+		name := fmt.Sprint("/h/p/d", i)
+		tree.add(name, 'd')
+		in.Rules.DenyRead = append(in.Rules.DenyRead, policy.PathRule{Path: name, Entry: name, Key: fmt.Sprint("filesystem.denyRead.", i)})
+	}
+	plan, err := Build(tree, in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	j := NewJudge(plan)
+	for _, p := range []string{"/h/p/d9999/some/thing/deep", "/h/p/other/some/thing"} {
+		b.Run(path.Base(path.Dir(p)), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				j.Judge(p, AccessRead)
+				j.Judge(p, AccessCreate)
+			}
+		})
+	}
+	b.Run("new", func(b *testing.B) {
+		for b.Loop() {
+			NewJudge(plan)
+		}
+	})
 }
