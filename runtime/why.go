@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
@@ -167,12 +168,23 @@ func (s *Sandbox) whyConnect(v *Verdict) error {
 	case s.opts.ask.call != nil:
 		v.Notes = append(v.Notes, "nothing refuses it for good: whoever is asked about undecided hosts may allow it")
 	}
-	if v.Allowed {
-		if text := rules.AddressesText(decided.Host); text != "" {
-			v.Notes = append(v.Notes, text)
-		}
+	v.noteNames(rules, decided.Host)
+	if n := &s.current().cfg.Network; n.HTTPProxyPort != 0 || n.SOCKSProxyPort != 0 {
+		v.Notes = append(v.Notes, "a proxy of the host's (network.httpProxyPort, network.socksProxyPort) decides by itself for programs that use it")
 	}
 	return nil
+}
+
+// noteNames says what becomes of a name: what is left to decide when an allowed one is dialled, and that a refused one
+// resolves all the same.
+func (v *Verdict) noteNames(rules *policy.Network, host config.Host) {
+	switch text := rules.AddressesText(host); {
+	case text == "":
+	case v.Allowed:
+		v.Notes = append(v.Notes, text)
+	default:
+		v.Notes = append(v.Notes, "where names resolve in the sandbox this one does, to an address that stands for it; connections to that are what is refused")
+	}
 }
 
 // mainVerdict is the verdict about a host without a port: that which allows it somewhere, else that of most ports. A refusal

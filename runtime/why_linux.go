@@ -231,10 +231,11 @@ func (j *planJudge) whyListed(v *Verdict, at string) {
 		}
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
 		v.Reason = "what is there is no socket"
+	case !j.rules.allowed(at, st.Dev, st.Ino):
+		v.Reason = "it lies in a place that the command may write, with more sockets than can be told apart there"
+	case st.Nlink > 1:
+		v.Reason = "its file has more than one name, and the others may not be allowed"
 	default:
-		v.Allowed = j.rules.allowed(at, st.Dev, st.Ino)
-		if !v.Allowed {
-			v.Reason = "it lies in a place that the command may write, with more sockets than can be told apart there"
-		}
+		v.Allowed = true
 	}
 }
