@@ -193,6 +193,9 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 		if s.filter == nil {
 			s.filter = seccomp.Names
 		}
+		if observeAll {
+			s.observe()
+		}
 		listener := p.FilterWithListener("names", s.filter().Program())
 		p.SendFiles(0, "the listener", listener)
 		p.Close(listener)
