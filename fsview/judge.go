@@ -138,12 +138,10 @@ func (j *Judge) zone(s *Step) zone {
 
 func (j *Judge) judgeRead(path string) Judgement {
 	s := j.covering(path)
-	switch z := j.zone(s); {
-	case z == zoneMemory || z == zoneReplaced:
+	if z := j.zone(s); z == zoneMemory || z == zoneReplaced {
 		return j.replaced(s, path, AccessRead)
-	default:
-		return j.judgeOpen(path)
 	}
+	return j.judgeOpen(path)
 }
 
 // judgeOpen judges the opening of what no mount hides, by the rules about what came to exist later.

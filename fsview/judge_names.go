@@ -40,7 +40,7 @@ func (n *forbiddenNames) find(location string) *Absent {
 			return a
 		}
 		dir := path.Dir(p)
-		if _, any := n.dirs[dir]; any {
+		if _, folds := n.dirs[dir]; folds {
 			if a := n.folded[join(dir, foldName(path.Base(p)))]; a != nil {
 				return a
 			}
