@@ -107,9 +107,9 @@ func (c *control) lost() <-chan error {
 	return c.failed
 }
 
-// controlPatience bounds the time for which a command waits for what was sent before its start. More is not needed but
-// where another process reads the channel as well and is faster.
-const controlPatience = 100 * time.Millisecond
+// controlPatience bounds the time for which a command waits for what was sent before its start. It is used up only where
+// another process reads the channel as well and was faster.
+const controlPatience = 2 * time.Second
 
 // readControl reads the channel from now on and puts what arrives in force in s, one line after another (CLI-24, CLI-26).
 // What has been sent already is in force when it returns, so that it counts from the first connection of the command. The
