@@ -109,3 +109,42 @@ func (b *box) refusals(c cfg, text string) (events []refusedEvent) {
 	}
 	return events
 }
+
+// TestWhyKernelTrees_FS47: in /dev, /proc and /sys, which are the same in every sandbox, what explain why says is what happens.
+func TestWhyKernelTrees_FS47(t *testing.T) {
+	tests := []struct{ question, path, try string }{
+		{"--read", "/dev/null", "cat /dev/null"},
+		{"--write", "/dev/null", "echo x > /dev/null"},
+		{"--write", "/dev/full", ": > /dev/full"},
+		{"--remove", "/dev/null", "rm -f /dev/null"},
+		{"--write", "/dev/new", "mkdir /dev/new"},
+		{"--read", "/dev/kmsg", "cat /dev/kmsg"},
+		{"--write", "/dev/shm/new", "mkdir /dev/shm/new"},
+		{"--remove", "/dev/shm", "rmdir /dev/shm"},
+		{"--write", "/dev/pts/new", "mkdir /dev/pts/new"},
+		{"--read", "/proc/uptime", "cat /proc/uptime"},
+		{"--write", "/proc/uptime", "chmod 644 /proc/uptime"},
+		{"--write", "/proc/self/comm", "echo x > /proc/self/comm"},
+		{"--write", "/proc/new", "mkdir /proc/new"},
+		{"--remove", "/proc/uptime", "rm -f /proc/uptime"},
+		{"--write", "/proc/sys/kernel/core_pattern", "chmod 644 /proc/sys/kernel/core_pattern"},
+		{"--read", "/proc/sys/kernel/core_pattern", "cat /proc/sys/kernel/core_pattern"},
+		{"--read", "/sys/kernel/mm", "ls /sys/kernel/mm"},
+		{"--write", "/sys/kernel/mm", "chmod 755 /sys/kernel/mm"},
+		{"--write", "/sys/kernel/new", "mkdir /sys/kernel/new"},
+	}
+	for name, settings := range map[string]cfg{"granted": {aw: list{"/"}}, "disabled": {fs: object{"disabled": true}}, "plain": {}} {
+		t.Run(name, func(t *testing.T) {
+			eachAlong(t, func(t *testing.T, b *box) {
+				file := b.settings(settings)
+				for _, tt := range tests {
+					r := b.host(srtPath, "explain", "why", "-s", file, tt.question, tt.path)
+					done := b.host(srtPath, "-s", file, "exec", "--", "sh", "-c", tt.try)
+					if allowed := r.status == 0; allowed != (done.status == 0) || r.status != 0 && r.status != 3 {
+						t.Errorf("%s: %s\n%s", tt.try, r, done)
+					}
+				}
+			})
+		})
+	}
+}
