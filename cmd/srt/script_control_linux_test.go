@@ -14,8 +14,8 @@ import (
 )
 
 // reset starts a command with a connection as descriptor 3, sends the lines of a file over it ("-" for none) and, when the
-// file ready is there, breaks it off, so that reading from it fails. When standard error tells of that, it makes the file
-// broken. It wants the command to end with a status: reset lines ready status command [argument...]. What the command wrote
+// file ready is there, breaks it off, so that reading from it fails. When standard error tells that the channel is
+// closed, it makes the file broken. It wants the command to end with a status: reset lines ready status command [argument...]. What the command wrote
 // is in the file stderr afterwards.
 func reset(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
@@ -44,7 +44,7 @@ func reset(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(conn.Close())
 	for deadline := time.After(patience); ; {
-		if strings.Contains(stderr.text(), "control fd 3") {
+		if strings.Contains(stderr.text(), "Error reading control fd 3") { // CLI-29; after CLI-28 nothing goes on
 			ts.Check(os.WriteFile(ts.MkAbs("broken"), nil, 0o644))
 		}
 		select {
