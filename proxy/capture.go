@@ -31,6 +31,7 @@ type Capture struct {
 	mu        sync.Mutex
 	datagrams map[netip.AddrPort]struct{} // reported
 	refused   map[attempt]bool            // whether the refusal that was reported was of an IPv4 address
+	lookups   lookups
 }
 
 // attempt is a thread's wish to reach a name. Programs connect to one address of it after the other.
@@ -53,6 +54,7 @@ func (s *Server) NewCapture(n *Names, key string) *Capture {
 // before their end is still delivered, as the kernel does for connections of its own, while it moves and for a few seconds
 // at most. It does not wait for that, and returns nil; [Server.Close] waits.
 func (c *Capture) Close() error {
+	c.closeLookups()
 	c.server.leave()
 	return nil
 }
@@ -90,6 +92,9 @@ func (c *Capture) Judge(pid int, dst netip.AddrPort) (*CapturedWay, error) {
 	w.asking = a
 	w.rules, w.verdict, w.undecided = c.server.decideNow(a)
 	if !w.verdict.Allowed && !w.undecided {
+		if w.hold != nil {
+			c.connecting(a.host)
+		}
 		if w.hold != nil && c.otherAddress(attempt{pid, a.host, a.port}, addr.Is4()) {
 			return nil, &CaptureError{violation.HostPort(a.host, a.port), w.verdict.Reason}
 		}

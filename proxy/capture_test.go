@@ -193,6 +193,42 @@ func TestNET70_BothAddressesOfANameAreOneRefusal(t *testing.T) {
 	}
 }
 
+// What is only looked up is reported too, once and when no connection comes; one that comes is the report.
+func TestNET70_NamesThatAreOnlyLookedUp(t *testing.T) {
+	c := capture(t, policy.NetworkRules{AllowedDomains: []string{"name.test:443"}, DeniedDomains: []string{"*.evil.test"}})
+	for range 2 {
+		for _, name := range []string{"only.test", "a.evil.test", "name.test", "connected.test", "host", "bad..test"} {
+			c.LookedUp(name)
+		}
+	}
+	if _, err := c.Judge(testPID, c.addresses("connected.test", 80)[0]); err == nil {
+		t.Error("allowed")
+	}
+	c.wantLines("deny network-outbound connected.test:80 (host is not on the allow list)")
+	c.tellLookups()
+	want := []string{"deny network-outbound connected.test:80 (host is not on the allow list)",
+		"deny dns-query a.evil.test (host is on the deny list)", "deny dns-query bad..test (malformed host)",
+		"deny dns-query only.test (host is not on the allow list)"}
+	c.wantLines(want...)
+	c.LookedUp("only.test")
+	c.LookedUp("connected.test")
+	c.LookedUp("late.test")
+	c.Capture.Close()
+	c.LookedUp("after.test")
+	c.wantLines(append(want, "deny dns-query late.test (host is not on the allow list)")...)
+	for i := range 3 * maxLookups {
+		c.connecting(fmt.Sprint("n", i))
+	}
+	if c.lookups.timer != nil || len(c.lookups.waiting) > 0 || len(c.lookups.told) > maxLookups {
+		t.Errorf("after Close: %v, %d, %d", c.lookups.timer, len(c.lookups.waiting), len(c.lookups.told))
+	}
+	for _, e := range c.events {
+		if e.CommandID != "the key" || e.Rule == "" && e.Reason != policy.ReasonMalformed {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
 // A literal of the synthetic ranges stands for nothing, even if the policy names it or a callback would allow it.
 func TestNET7_UnboundSyntheticIsNeverAsked(t *testing.T) {
 	a := always(true, "")

@@ -30,6 +30,9 @@ type DNS struct {
 	// goroutines and must not be changed once Serve was called.
 	Local func(name string) bool
 
+	// LookedUp is told of the names that are asked for, see [Capture.LookedUp]. Nil means nobody is. The same holds for it.
+	LookedUp func(name string)
+
 	names *Names
 	log   *slog.Logger
 	idle  time.Duration

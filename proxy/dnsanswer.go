@@ -260,6 +260,9 @@ func (d *DNS) addresses(host []byte) (v4, v6 netip.Addr, rcode dnsmessage.RCode)
 		}
 		return loopback4, loopback6, dnsmessage.RCodeSuccess
 	}
+	if d.LookedUp != nil {
+		d.LookedUp(name)
+	}
 	v4, v6, err := d.names.Addresses(name)
 	switch {
 	case err == nil:

@@ -101,7 +101,7 @@ func (p *linuxProcess) serveCapture() error {
 		var tcp net.Listener
 		if tcp, err = streamListener(p.takeFile(dnsTCPIndex)); err == nil {
 			c.dns = proxy.NewDNS(names, s.opts.logger)
-			c.dns.Local = s.ownLocalhost
+			c.dns.Local, c.dns.LookedUp = s.ownLocalhost, c.capture.LookedUp
 			go func() {
 				defer close(c.done)
 				if err := c.dns.Serve(udp, tcp); err != nil {
