@@ -23,9 +23,6 @@ func openDescriptor(fd int) (controlInput, string, error) {
 	if reason != "" {
 		return nil, "", &controlError{fd, reason}
 	}
-	// What srt starts for itself has no use for the channel either. The flag is the descriptor's, not that of the open file
-	// description, which is the caller's too.
-	unix.CloseOnExec(fd)
 	var wake [2]int
 	if err := unix.Pipe2(wake[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, "", &controlError{fd, "no pipe could be made to end its reading: " + errnoText(err)}
@@ -177,6 +174,12 @@ const controlBuffer = 64 << 10
 
 // read is controlInput.read. It is for one goroutine.
 func (in *descriptorInput) read() (data []byte, whole bool, err error) {
+	if in.buf == nil {
+		in.buf = make([]byte, controlBuffer)
+		// What srt starts for itself has no use for the channel either. The flag is the descriptor's, not that of the open
+		// file description, which is the caller's too. It is set no earlier: another option may name the same descriptor.
+		unix.CloseOnExec(in.fd)
+	}
 	for {
 		hungUp, err := in.wait()
 		if err != nil {
@@ -234,9 +237,6 @@ func (in *descriptorInput) drained() bool { // TIOCINQ is FIONREAD by another na
 // receive reads once. Sockets are never waited for in here; a pipe that another process has emptied since wait said that
 // there was something is, unless its owner made it non-blocking.
 func (in *descriptorInput) receive() (n int, whole bool, err error) {
-	if in.buf == nil {
-		in.buf = make([]byte, controlBuffer)
-	}
 	if !in.is(unix.S_IFSOCK) {
 		n, err = unix.Read(in.fd, in.buf)
 		return n, true, err

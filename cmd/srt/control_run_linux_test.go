@@ -330,3 +330,13 @@ func TestReadErrors_CLI28_CLI29(t *testing.T) {
 		})
 	}
 }
+
+// One socket may carry the settings in and the report of what was refused out.
+func TestOneSocketForBothWays(t *testing.T) {
+	e := socketEnds(unix.SOCK_STREAM)(t)
+	send(t, e, allowing("a.example")+"\n")
+	u := newUpdates(1, 0)
+	if status, stderr := u.run(t, e.fd, "--violations", "fd:"+strconv.Itoa(e.fd), "true"); status != 0 || stderr != "" {
+		t.Errorf("got %d, %q", status, stderr)
+	}
+}
