@@ -21,6 +21,7 @@ const (
 
 	shapeTwo   = 1
 	shapeNames = 2
+	shapeLinks = 4
 )
 
 // none is an argument that a call does not have.
@@ -38,6 +39,7 @@ type tracedCall struct {
 	// effects of each path; the second is empty for a call with one. Those of an open follow from its flags.
 	effects [2][]Effect
 	names   bool // it takes names away or moves them: EBUSY and EXDEV can be refusals
+	links   bool // a symbolic link may be where none was
 }
 
 // The effects of calls.
@@ -79,16 +81,22 @@ func about(number uint32, name string, kind uint8, effects []Effect) tracedCall 
 	return c
 }
 
-// linking is a call about a new name in an argument.
+// linking is a call that makes another name for a file.
 func linking(c tracedCall) tracedCall {
-	c.names = true // EXDEV
+	c.names, c.links = true, true // EXDEV
+	return c
+}
+
+// placing is a call that makes a symbolic link.
+func placing(c tracedCall) tracedCall {
+	c.links = true
 	return c
 }
 
 // renaming is a rename with directories.
 func renaming(number uint32, name string, flags uint8) tracedCall {
 	c := at(number, name, callWrite, 1, flags, followNever, removing)
-	c.dir[1], c.path[1], c.effects[1] = 2, 3, creating
+	c.dir[1], c.path[1], c.effects[1], c.links = 2, 3, creating, true
 	return c
 }
 
@@ -102,7 +110,7 @@ func tracedCalls() []tracedCall {
 		at(unix.SYS_MKDIRAT, "mkdirat", callWrite, 1, none, followNever, creating),
 		at(unix.SYS_MKNODAT, "mknodat", callWrite, 1, none, followNever, creating),
 		linking(at(unix.SYS_LINKAT, "linkat", callWrite, 3, none, followNever, creating)),
-		at(unix.SYS_SYMLINKAT, "symlinkat", callWrite, 2, none, followNever, creating),
+		placing(at(unix.SYS_SYMLINKAT, "symlinkat", callWrite, 2, none, followNever, creating)),
 		renaming(unix.SYS_RENAMEAT2, "renameat2", 4),
 		on(unix.SYS_TRUNCATE, "truncate", callWrite, 0, followAlways, changing),
 		at(unix.SYS_FCHMODAT, "fchmodat", callWrite, 1, none, followAlways, changing),
@@ -171,6 +179,9 @@ func (c *tracedCall) encode() []byte {
 	}
 	if c.names {
 		shape |= shapeNames
+	}
+	if c.links {
+		shape |= shapeLinks
 	}
 	return []byte{c.kind, shape, c.flags, 0, c.dir[0], c.dir[1], c.path[0], c.path[1]}
 }

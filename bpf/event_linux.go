@@ -34,10 +34,10 @@ func (v tracedValue) encode() []byte {
 
 // Layout of struct event in programs/trace.h.
 const (
-	eventComm   = 40
-	eventBase   = 56
-	eventText   = 60
-	eventHeader = 64
+	eventComm   = 56
+	eventBase   = 72
+	eventText   = 76
+	eventHeader = 80
 	eventSize   = eventHeader + 16384 + 4096
 	// eventUnusable are the problems after which a path says nothing.
 	eventUnusable = 3
@@ -46,6 +46,8 @@ const (
 // event is a record as the program wrote it.
 type event struct {
 	session, flags uint64
+	origin         uint64
+	links          uint32
 	time           time.Duration
 	pid, tid       int
 	call           uint16
@@ -61,7 +63,7 @@ func decodeEvent(b []byte) (e event, ok bool) {
 		return e, false
 	}
 	e = event{session: le.Uint64(b), time: time.Duration(le.Uint64(b[8:])), flags: le.Uint64(b[16:]), pid: int(le.Uint32(b[24:])),
-		tid: int(le.Uint32(b[28:])), call: le.Uint16(b[32:]), errno: syscall.Errno(le.Uint16(b[34:])), problems: le.Uint16(b[36:]),
+		tid: int(le.Uint32(b[28:])), call: le.Uint16(b[32:]), errno: syscall.Errno(le.Uint16(b[34:])), problems: le.Uint16(b[36:]), origin: le.Uint64(b[40:]), links: le.Uint32(b[48:]),
 		comm: text(b[eventComm:][:16])}
 	data := b[eventHeader:]
 	for i := range e.base {
@@ -84,7 +86,7 @@ func (t *Tracer) refused(e *event) (r Refused, ok bool) {
 		return r, false
 	}
 	c := &t.calls[t.byCall[e.call]-1]
-	r = Refused{Call: c.name, Errno: e.errno, PID: e.pid, TID: e.tid, Process: e.comm, Monotonic: e.time}
+	r = Refused{missed: e.missed(), Call: c.name, Errno: e.errno, PID: e.pid, TID: e.tid, Process: e.comm, Monotonic: e.time}
 	count := 1
 	if len(c.effects[1]) > 0 {
 		count = 2
@@ -93,6 +95,23 @@ func (t *Tracer) refused(e *event) (r Refused, ok bool) {
 		r.Paths = append(r.Paths, TracedPath{Dir: outward(e.base[i]), Text: e.text[i], Effects: c.effectsOf(i, e.flags), Follow: c.follows(e.flags)})
 	}
 	return r, true
+}
+
+// Layout of struct miss in programs/trace.h.
+const (
+	missSize  = 24 + missPath
+	missPath  = 128
+	missErrno = syscall.ENOENT
+)
+
+// missed is by what the program recognises the same call that finds nothing again; nil where it is told each time.
+func (e *event) missed() []byte {
+	if e.errno != missErrno || e.text[0] == "" || len(e.text[0]) >= missPath-1 || e.text[1] != "" || e.base[1] != "" {
+		return nil
+	}
+	b := le.AppendUint64(le.AppendUint64(make([]byte, 0, missSize), e.session), e.origin)
+	b = append(b, words(e.links, uint32(e.call))...)
+	return append(append(b, e.text[0]...), make([]byte, missPath-len(e.text[0]))...)
 }
 
 // outward makes a path of names that are listed from the inside to the outside, with a slash after each.

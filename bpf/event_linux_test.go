@@ -13,6 +13,7 @@ func eventRecord(call uint32, errno syscall.Errno, flags uint64, parts ...string
 	b := le.AppendUint64(le.AppendUint64(le.AppendUint64(nil, 7), 99), flags)
 	b = append(b, words(12, 13)...)
 	b = le.AppendUint16(le.AppendUint16(le.AppendUint16(le.AppendUint16(b, uint16(call)), uint16(errno)), 0), 0)
+	b = append(le.AppendUint64(b, 5), words(6, 0)...)
 	b = append(b, "comm\x00garbage....."[:16]...)
 	for _, i := range []int{0, 2, 1, 3} {
 		b = le.AppendUint16(b, uint16(len(parts[i])))

@@ -17,10 +17,10 @@ const (
 )
 
 const (
-	kindHash, kindArray, kindPercpuArray, kindRingbuf = 1, 2, 6, 27
-	noPrealloc                                        = 1
-	maxRules                                          = 65536 // of all sessions together, spellings counted
-	ringSize                                          = 65536 // bytes
+	kindHash, kindArray, kindPercpuArray, kindLRU, kindRingbuf = 1, 2, 6, 9, 27
+	noPrealloc                                                 = 1
+	maxRules                                                   = 65536 // of all sessions together, spellings counted
+	ringSize                                                   = 65536 // bytes
 )
 
 var mapSpecs = [mapCount]mapSpec{

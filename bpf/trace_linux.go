@@ -15,7 +15,7 @@ type Trace struct {
 	id        uint64
 	namespace *os.File // keeps the number of the namespace its own
 	lineage   []uint32 // its number, and those of the namespaces that hold it
-	use       func(Refused)
+	use       func(Refused) bool
 	queue     refusedQueue
 	ended     chan struct{}
 
@@ -29,7 +29,9 @@ func (tr *Trace) serve() {
 	for {
 		list, more := tr.queue.take()
 		for _, r := range list {
-			tr.use(r)
+			if !tr.use(r) && r.missed != nil {
+				tr.t.noteMiss(&r)
+			}
 		}
 		if !more {
 			return
@@ -50,6 +52,16 @@ func (tr *Trace) Close() (lost uint64, err error) {
 	dropped := tr.queue.close()
 	<-tr.ended
 	return lost + dropped, errors.Join(err, tr.namespace.Close())
+}
+
+// noteMiss has the program be silent for a while about a call that looked for something in vain. Where that fails it is told
+// again, which costs time alone.
+func (t *Tracer) noteMiss(r *Refused) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		_ = element(cmdMapUpdate, t.loader.maps[mapMisses], r.missed, le.AppendUint64(nil, uint64(r.Monotonic)))
+	}
 }
 
 // end takes a sandbox out of the kernel's map, and reads what it has left.
@@ -79,6 +91,7 @@ type refusedQueue struct {
 	list    []Refused
 	dropped uint64
 	closed  bool
+	busy    bool // some have been taken, and not all of them been told
 }
 
 func (q *refusedQueue) put(r Refused) {
@@ -102,10 +115,12 @@ func (q *refusedQueue) drop(n uint64) {
 func (q *refusedQueue) take() (list []Refused, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.busy = false
 	for len(q.list) == 0 && !q.closed {
 		q.ready.Wait()
 	}
 	list, q.list = q.list, nil
+	q.busy = len(list) > 0
 	return list, !q.closed
 }
 

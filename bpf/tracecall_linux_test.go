@@ -121,4 +121,3 @@ func repeat(line string) error {
 	}
 	return nil
 }
-

@@ -19,6 +19,7 @@ var traceObject []byte
 const (
 	mapTraced = iota
 	mapCalls
+	mapMisses
 	mapScratch
 	mapEvents
 	tracerMapCount
@@ -27,6 +28,7 @@ const (
 const (
 	maxTraced  = 4096 // sandboxes at once
 	maxCalls   = 512  // numbers of system calls
+	maxMisses  = 4096 // of all sandboxes
 	eventsSize = 512 << 10
 )
 
@@ -34,6 +36,7 @@ const (
 var tracerMaps = [tracerMapCount]mapSpec{
 	mapTraced:  {"traced", kindHash, 4, tracedSize, maxTraced, noPrealloc},
 	mapCalls:   {"calls", kindArray, 4, 8, maxCalls, 0},
+	mapMisses:  {"misses", kindLRU, missSize, 8, maxMisses, 0},
 	mapScratch: {"scratch", kindPercpuArray, 4, eventSize, 1, 0},
 	mapEvents:  {"events", kindRingbuf, 0, 0, eventsSize, 0},
 }
@@ -207,11 +210,12 @@ func (t *Tracer) attach(object *object) error {
 
 // Trace begins to tell of the sandbox whose processes have a user namespace, or one made from it by whatever depth.
 // namespace stays the caller's to close. use is called with each refused call, one at a time and on a goroutine of the
-// trace's own: it may take its time, and use everything but Close of this trace. What a helper of srt does in the sandbox,
+// trace's own: it may take its time, and use everything but Close of this trace. It says whether the call was refused for a
+// rule: of those that find nothing, what was none is not told again for a while. What a helper of srt does in the sandbox,
 // and what happens before a program is executed there, is not told.
 //
 // Errors: ErrNamespace, ErrFull, ErrClosed, or of the kernel.
-func (t *Tracer) Trace(namespace *os.File, o TraceOptions, use func(Refused)) (*Trace, error) {
+func (t *Tracer) Trace(namespace *os.File, o TraceOptions, use func(Refused) bool) (*Trace, error) {
 	own, lineage, err := sandboxNamespace(namespace)
 	if err != nil {
 		return nil, fmt.Errorf("trace a sandbox: %w", err)

@@ -38,10 +38,11 @@ type refusedRecorder struct {
 	list []Refused
 }
 
-func (r *refusedRecorder) add(x Refused) {
+func (r *refusedRecorder) add(x Refused) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, x)
+	return true
 }
 
 func (r *refusedRecorder) take() []Refused {
@@ -203,7 +204,7 @@ func TestTracer_CountsWhatIsLost(t *testing.T) {
 	for _, count := range []int{2000, 20000} {
 		release := make(chan struct{})
 		var got refusedRecorder
-		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(r Refused) { <-release; got.add(r) })
+		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(r Refused) bool { <-release; return got.add(r) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +271,7 @@ func TestTracer_LongPaths(t *testing.T) {
 func TestTracer_DoesNotNest(t *testing.T) {
 	tr := newTracer(t)
 	c := startChild(t, 0)
-	trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) {})
+	trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,10 +304,10 @@ func TestTracer_DoesNotNest(t *testing.T) {
 func TestTracer_LeavesNothing(t *testing.T) {
 	tr, c := newTracer(t), startChild(t, 0)
 	made := ownObjects(t)
-	if len(made) != 6 { // four maps, a link and its program
+	if len(made) != 7 { // five maps, a link and its program
 		t.Fatalf("made: %v", made)
 	}
-	trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) {})
+	trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,4 +372,87 @@ func kernelObjects(t *testing.T) (list []string) {
 		}
 	}
 	return list
+}
+
+// What was looked for in vain and was no refusal is not told again and again, until it may have become one.
+func TestTracer_Misses(t *testing.T) {
+	tr, dir := newTracer(t), foreignDir(t)
+	if err := os.Mkdir(dir+"/other", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	one, two := startChild(t, 0), startChild(t, 0)
+	var got refusedRecorder
+	harmless := func(r Refused) bool { got.add(r); return strings.Contains(r.Paths[0].Text, "hidden") }
+	long := strings.Repeat("l", 150)
+	var traces []*Trace
+	for _, c := range []*child{one, two} {
+		c.must("chdir " + dir)
+		trace, err := tr.Trace(c.namespace, TraceOptions{Reads: true, Hides: true}, harmless)
+		if err != nil {
+			t.Fatal(err)
+		}
+		traces = append(traces, trace)
+	}
+	for i, step := range []struct {
+		c    *child
+		line string
+		told int
+	}{
+		{one, "read none", 1},
+		{one, "read none", 0},
+		{one, "read " + dir + "/none", 1},
+		{one, "read " + dir + "/none", 0},
+		{one, "call readlinkat none", 1},
+		{one, "read none2", 1},
+		{two, "read none", 1},
+		{one, "read hidden", 1},
+		{one, "read hidden", 1},
+		{one, "read " + long, 1},
+		{one, "read " + long, 1},
+		{one, "chdir other", 0},
+		{one, "read none", 1},
+		{one, "read none", 0},
+		{two, "symlink link", 0},
+		{one, "read none", 0},
+		{one, "symlink other/link", 1}, // not made: there is no such directory from here
+		{one, "symlink link", 0},
+		{one, "read none", 1},
+	} {
+		step.c.do(step.line)
+		for range 500 { // until it is told, and noted
+			got.mu.Lock()
+			n := len(got.list)
+			got.mu.Unlock()
+			if n >= step.told {
+				break
+			}
+			unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
+		}
+		settleNotes(t, traces)
+		if list := got.take(); len(list) != step.told {
+			t.Errorf("step %d, %s: told %+v, want %d", i, step.line, list, step.told)
+		}
+	}
+	for _, trace := range traces {
+		if lost, err := trace.Close(); lost != 0 || err != nil {
+			t.Errorf("%d lost, %v", lost, err)
+		}
+	}
+}
+
+// settleNotes waits until everything that was refused by now has been told, and what was told has been noted.
+func settleNotes(t *testing.T, traces []*Trace) {
+	t.Helper()
+	traces[0].t.reader.settle()
+	for _, trace := range traces {
+		for range 500 {
+			trace.queue.mu.Lock()
+			idle := len(trace.queue.list) == 0 && !trace.queue.busy
+			trace.queue.mu.Unlock()
+			if idle {
+				break
+			}
+			unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
+		}
+	}
 }

@@ -49,7 +49,7 @@ func BenchmarkTracer_Inside(b *testing.B) {
 	})
 	b.Run("traced", func(b *testing.B) {
 		tr, c := newTracer(b), startChild(b, 0)
-		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) {})
+		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func BenchmarkTracer_Load(b *testing.B) {
 func BenchmarkTracer_Trace(b *testing.B) {
 	tr, c := newTracer(b), startChild(b, 0)
 	for b.Loop() {
-		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) {})
+		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -189,24 +189,27 @@ func (l *launch) endTrace() error {
 }
 
 // tell reports one refused call, unless the broker or a hook reports it or no rule is behind it: each of its paths that a rule
-// is about, once (VIO-10: a rename judges both).
-func (c *tracedCommand) tell(r bpf.Refused) {
+// is about, once (VIO-10: a rename judges both). It tells whether one was.
+func (c *tracedCommand) tell(r bpf.Refused) (refused bool) {
 	if c.told.has(r.TID, r.Call, r.Monotonic) {
-		return
+		return true
 	}
 	l := c.launch
 	for _, p := range r.Paths {
 		path := inside{c.root}.resolve(p)
 		if l.hooked.reports(path) {
+			refused = true
 			continue
 		}
 		for _, e := range p.Effects {
 			if l.explainAccess(refusedAccess{at: wallTime(r.Monotonic), pid: r.PID, comm: r.Process, call: r.Call, path: path,
 				access: accessOf[e], errno: r.Errno}) {
+				refused = true
 				break
 			}
 		}
 	}
+	return refused
 }
 
 var accessOf = [...]fsview.Access{bpf.EffectRead: fsview.AccessRead, bpf.EffectChange: fsview.AccessWrite,

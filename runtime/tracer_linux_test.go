@@ -60,11 +60,13 @@ func openAndClose(fd int, err error) error {
 
 // tracedActions are calls about paths.
 var tracedActions = map[string]func(p []string) error{
-	"read":     func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_RDONLY|unix.O_CLOEXEC, 0)) },
-	"write":    func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_WRONLY|unix.O_CLOEXEC, 0)) },
-	"trunc":    func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_RDONLY|unix.O_TRUNC, 0)) },
-	"create":   func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_CREAT|unix.O_WRONLY, 0o600)) },
-	"openat2":  func(p []string) error { return openAndClose(unix.Openat2(-100, p[0], &unix.OpenHow{Flags: unix.O_RDWR})) },
+	"read":   func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_RDONLY|unix.O_CLOEXEC, 0)) },
+	"write":  func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_WRONLY|unix.O_CLOEXEC, 0)) },
+	"trunc":  func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_RDONLY|unix.O_TRUNC, 0)) },
+	"create": func(p []string) error { return openAndClose(unix.Open(p[0], unix.O_CREAT|unix.O_WRONLY, 0o600)) },
+	"openat2": func(p []string) error {
+		return openAndClose(unix.Openat2(-100, p[0], &unix.OpenHow{Flags: unix.O_RDWR}))
+	},
 	"mkdir":    func(p []string) error { return unix.Mkdir(p[0], 0o700) },
 	"rmdir":    func(p []string) error { return unix.Rmdir(p[0]) },
 	"unlink":   func(p []string) error { return unix.Unlink(p[0]) },

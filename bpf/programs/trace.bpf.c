@@ -5,6 +5,7 @@
  *
  *	traced   number of a user namespace -> who is told of its refusals
  *	calls    number of a system call    -> what it is about; the loader fills it for its architecture
+ *	misses   what was looked for in vain, and is known to be no refusal
  *	scratch  where a record is written, before its length is known
  *	events   the records, for the owner of the maps alone
  */
@@ -52,6 +53,8 @@ static __always_inline void tell(struct traced *s, const struct call *call, cons
 	e->call = nr;
 	e->error = ret < 0 ? -ret : 0;
 	e->problems = e->used = 0;
+	e->origin = 0;
+	e->links = s->links;
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
 	place(e, 0, task, args, call->dir[0], call->path[0]);
 	e->base[1] = e->text[1] = 0;
@@ -81,11 +84,15 @@ int finished(__u64 *ctx)
 		return 0;
 	nr = call_number((void *)ctx[0]);
 	call = bpf_map_lookup_elem(&calls, &nr);
-	if (!call || !call->kind || (ret >= 0 && call->kind < CALL_OPEN))
+	if (!call || !call->kind || (ret >= 0 && call->kind < CALL_OPEN && !(call->shape & CALL_LINKS)))
 		return 0;
 	s = session_of((struct task_struct *)bpf_get_current_task());
 	if (!s || task->self_exec_id == s->exec)
 		return 0; /* the latter: not the command yet, or a helper of srt's */
+	if (ret >= 0 && call->kind < CALL_OPEN) {
+		__sync_fetch_and_add(&s->links, 1);
+		return 0;
+	}
 	call_arguments((void *)ctx[0], args);
 	if (call->flags < 6)
 		flags = args[call->flags & 7];
@@ -94,6 +101,8 @@ int finished(__u64 *ctx)
 	if (reads(call, flags) && !(s->flags & TRACED_READS))
 		return 0;
 	if (ret >= 0 ? !substituted(s, ret, flags) : !refusal(ret, call, s))
+		return 0;
+	if (ret == -ENOENT && missed(s, call, args, nr))
 		return 0;
 	tell(s, call, args, nr, ret, flags);
 	return 0;

@@ -28,8 +28,9 @@ enum {
 
 /* What a call is. From CALL_OPEN on one that succeeds may count too. */
 enum { CALL_WRITE = 1, CALL_READ, CALL_OPEN, CALL_OPEN_HOW };
-/* CALL_TWO: it has two paths. CALL_NAMES: it takes names away or moves them. */
-enum { CALL_TWO = 1, CALL_NAMES = 2 };
+/* CALL_TWO: it has two paths. CALL_NAMES: it takes names away or moves them. CALL_LINKS: a symbolic link can be where none
+ * was. */
+enum { CALL_TWO = 1, CALL_NAMES = 2, CALL_LINKS = 4 };
 enum { NO_ARGUMENT = 7 };
 
 struct call {
@@ -50,7 +51,7 @@ struct traced {
 	__u32 flags;
 	__u32 level; /* of the pid namespace whose numbers the reader knows */
 	__u32 exec;  /* processes with this self_exec_id have not executed a program since they were forked off srt */
-	__u32 pad;
+	__u32 links; /* how often a symbolic link may have come to be: what was known of paths holds no more */
 };
 
 /* DEEP: the way to the root is longer than MAX_STEPS or the record. UNREAD: a path could not be read. */
@@ -66,6 +67,9 @@ struct event {
 	__u16 error; /* 0: it succeeded, on something that stands in for what is hidden */
 	__u16 problems;
 	__u16 used; /* bytes in data */
+	__u64 origin; /* where the first path begins, 0: at the root */
+	__u32 links;
+	__u32 pad;
 	char comm[16];
 	/* For each path: where it begins, from the inside to the outside with a slash after each name; then the path as the
 	 * caller spelled it. Both lie in data, in this order. */
@@ -100,6 +104,28 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 524288);
 } events SEC(".maps");
+
+/*
+ * A search for something that is not there happens all the time, and is a refusal only where a directory is hidden. What the
+ * reader has found to be none is kept for a while, so that it is not told again and again.
+ */
+#define MISS_PATH 128
+#define MISS_TIME 2000000000ULL
+
+struct miss {
+	__u64 session;
+	__u64 origin;
+	__u32 links;
+	__u32 call;
+	char path[MISS_PATH]; /* zeroes after it */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct miss);
+	__type(value, __u64); /* when, by CLOCK_MONOTONIC */
+} misses SEC(".maps");
 
 /* session_of finds whose process this is: by its user namespace or one that holds it (judge.h). */
 static __always_inline struct traced *session_of(struct task_struct *task)
@@ -289,10 +315,51 @@ static __always_inline void way(struct event *e, struct vfsmount *mnt, struct de
 		e->problems |= DEEP;
 }
 
+/* origin is where a path begins: at the root, at a descriptor, or at the working directory. It gives 0 for the first. */
+static __always_inline struct dentry *origin(struct task_struct *task, const __u64 *args, __u32 dir, char first, struct vfsmount **mnt)
+{
+	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+
+	if (first == '/') {
+		*mnt = BPF_CORE_READ(fs, root.mnt);
+		return BPF_CORE_READ(fs, root.dentry);
+	}
+	if (dir < 6 && (__s32)args[dir & 7] != -100 /* AT_FDCWD */) {
+		struct file *file = file_of(task, args[dir & 7]);
+
+		*mnt = BPF_CORE_READ(file, f_path.mnt);
+		return BPF_CORE_READ(file, f_path.dentry);
+	}
+	*mnt = BPF_CORE_READ(fs, pwd.mnt);
+	return BPF_CORE_READ(fs, pwd.dentry);
+}
+
+/* missed says whether it is known that what was not found is nothing hidden. */
+static __always_inline int missed(const struct traced *s, const struct call *call, const __u64 *args, __u32 nr)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct miss key = {};
+	struct vfsmount *mnt;
+	__u64 *when;
+	long length;
+
+	if (call->path[0] >= 6 || call->shape & CALL_TWO)
+		return 0;
+	length = bpf_probe_read_user_str(key.path, sizeof(key.path), (const void *)args[call->path[0] & 7]);
+	if (length <= 1 || length >= MISS_PATH)
+		return 0;
+	key.session = s->id;
+	key.links = s->links;
+	key.call = nr;
+	if (key.path[0] != '/')
+		key.origin = (__u64)origin(task, args, call->dir[0], 0, &mnt);
+	when = bpf_map_lookup_elem(&misses, &key);
+	return when && bpf_ktime_get_ns() - *when < MISS_TIME;
+}
+
 /* place appends where a path begins, and the path. */
 static __always_inline void place(struct event *e, int which, struct task_struct *task, const __u64 *args, __u32 dir, __u32 path)
 {
-	struct fs_struct *fs = BPF_CORE_READ(task, fs);
 	struct vfsmount *mnt;
 	struct dentry *dentry;
 	const void *text = 0;
@@ -304,20 +371,11 @@ static __always_inline void place(struct event *e, int which, struct task_struct
 		text = (const void *)args[path & 7];
 	if (text && bpf_probe_read_user(&first, 1, text))
 		e->problems |= UNREAD;
-	if (first == '/') {
-		mnt = BPF_CORE_READ(fs, root.mnt);
-		dentry = BPF_CORE_READ(fs, root.dentry);
-	} else if (dir < 6 && (__s32)args[dir & 7] != -100 /* AT_FDCWD */) {
-		struct file *file = file_of(task, args[dir & 7]);
-
-		if (!file)
-			e->problems |= UNREAD;
-		mnt = BPF_CORE_READ(file, f_path.mnt);
-		dentry = BPF_CORE_READ(file, f_path.dentry);
-	} else {
-		mnt = BPF_CORE_READ(fs, pwd.mnt);
-		dentry = BPF_CORE_READ(fs, pwd.dentry);
-	}
+	dentry = origin(task, args, dir, first, &mnt);
+	if (!dentry)
+		e->problems |= UNREAD; /* the descriptor is closed meanwhile */
+	if (!which && first != '/')
+		e->origin = (__u64)dentry;
 	way(e, mnt, dentry);
 	e->base[which] = used(e) - start;
 	e->text[which] = 0;
