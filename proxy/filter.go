@@ -132,7 +132,7 @@ func (c *client) askFilter(e *exchange) (answer, bool) {
 		}
 	}
 	if reason != "" {
-		c.reportRequest(e, reason)
+		c.reportRequest(e, "", reason)
 		return filterRefused(status, reason), true
 	}
 	d.edit(e.req)
@@ -163,8 +163,10 @@ func (c *client) filterRequest(e *exchange) *FilterRequest {
 }
 
 // reportRequest records a request that was refused although its host is allowed (NET-70).
-func (c *client) reportRequest(e *exchange, reason string) {
-	c.report(violation.HTTPRequest, violation.Request(e.req.Method, e.target.url(e.host)), policy.Verdict{Reason: reason}, c.key)
+// The rule is the setting that is behind it, empty for the filter's own decision.
+func (c *client) reportRequest(e *exchange, rule, reason string) {
+	v := policy.Verdict{Rule: rule, Reason: reason}
+	c.report(violation.HTTPRequest, violation.Request(e.req.Method, e.target.url(e.host)), v, c.key)
 }
 
 // malformed returns what is wrong with an allow decision, or "" (REQ-16).

@@ -24,7 +24,7 @@ func (c *client) judgeTarget(e *exchange) (answer, bool) {
 	case c.filtering.AmbiguousRequestTarget == config.TargetNormalize:
 		e.target.path = e.normalized
 	case e.ambiguous && c.filtering.AmbiguousRequestTarget != config.TargetAsSpelled:
-		c.reportRequest(e, reasonAmbiguousTarget)
+		c.reportRequest(e, "network.ambiguousRequestTarget", reasonAmbiguousTarget)
 		return ambiguousTarget(), true
 	}
 	return answer{}, false
@@ -34,7 +34,7 @@ func (c *client) judgeTarget(e *exchange) (answer, bool) {
 func (c *client) judgeMethod(e *exchange) (answer, bool) {
 	if m := e.req.Method; c.filtering.Filter != nil && (m == "TRACE" || m == "TRACK") {
 		reason := "the " + m + " method is not forwarded"
-		c.reportRequest(e, reason)
+		c.reportRequest(e, "", reason)
 		return methodNotForwarded(reason), true
 	}
 	return answer{}, false

@@ -146,7 +146,7 @@ func (c *client) judgeHost(e *exchange) (answer, bool) {
 	if reason == "" {
 		return answer{}, false
 	}
-	c.reportRequest(e, reason)
+	c.reportRequest(e, "network.requireHostMatch", reason)
 	return misdirected(reason), true
 }
 
