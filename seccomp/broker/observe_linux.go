@@ -183,7 +183,7 @@ func (c *call) judge(path string, a fsview.Access) fsview.Judgement {
 func (c *call) seeUse(at *spot, a fsview.Access) (refused bool) {
 	v := c.judge(at.path, a)
 	switch {
-	case at.kind == 0 && at.errno == unix.ENOENT:
+	case at.errno == unix.ENOENT:
 		if v = c.judge(at.path, fsview.AccessRead); v.Denied && v.Substitute {
 			c.deny(at.path, fsview.AccessRead)
 			return true
@@ -198,7 +198,7 @@ func (c *call) seeUse(at *spot, a fsview.Access) (refused bool) {
 
 // seeMake notes a refused making of a name. Where there is one, and where the directory is missing, the call fails anyhow.
 func (c *call) seeMake(at *spot) (refused bool) {
-	if at.kind != 0 || at.errno == unix.ENOENT && !at.inDir {
+	if at.fd >= 0 || at.errno == unix.ENOENT && !at.inDir {
 		return false
 	}
 	v := c.judge(at.path, fsview.AccessCreate)
@@ -213,7 +213,7 @@ func (c *call) seeMake(at *spot) (refused bool) {
 // (do_unlinkat of fs/namei.c).
 func (c *call) seeRemove(at *spot) (refused bool) {
 	v := c.judge(at.path, fsview.AccessRemove)
-	switch missing := at.kind == 0 && at.errno == unix.ENOENT; {
+	switch missing := at.errno == unix.ENOENT; {
 	case missing && (!at.inDir || v.Substitute):
 		return c.seeUse(at, fsview.AccessRemove)
 	case !v.Denied, missing && !c.sealed(at), !missing && v.Substitute && at.path != v.Path:
@@ -225,6 +225,6 @@ func (c *call) seeRemove(at *spot) (refused bool) {
 
 // sealed tells whether what was found lies on a mount that is read-only.
 func (c *call) sealed(at *spot) bool {
-	m, ok := c.s.observer.mounts.find(c, at.mount)
+	m, ok := c.s.observer.mounts.find(c, at.mount(c))
 	return ok && m.sealed
 }

@@ -125,20 +125,36 @@ func (c *call) lookOpen(dirfd int32, at, flags, resolve uint64) {
 	exclusive := how.creates() && flags&unix.O_EXCL != 0
 	where, ok := c.spotAt(dirfd, at, wanted{follow: flags&unix.O_NOFOLLOW == 0 && !exclusive, resolve: resolve})
 	switch {
-	case !ok, exclusive && where.kind != 0, where.kind == unix.S_IFLNK:
-		return // it fails by itself
-	case where.kind == 0 && how.creates():
+	case !ok:
+	case where.fd < 0 && how.creates():
 		c.seeMake(&where)
-	case flags&flagTmpfile != 0:
-		if where.kind == unix.S_IFDIR || where.kind == 0 {
+	case where.fd < 0 && writes:
+		c.seeUse(&where, fsview.AccessWrite)
+	case where.fd < 0:
+		c.seeUse(&where, fsview.AccessRead)
+	case exclusive:
+		// there is one
+	case writes && c.judge(where.path, fsview.AccessWrite).Denied:
+		if c.opens(&where, how) {
 			c.seeUse(&where, fsview.AccessWrite)
 		}
-	case where.kind == unix.S_IFDIR && (writes || how.creates()):
-	case flags&unix.O_DIRECTORY != 0 && where.kind != unix.S_IFDIR && where.kind != 0:
-	case writes && c.seeUse(&where, fsview.AccessWrite):
-	case c.s.config.Observe.Reads && flags&unix.O_ACCMODE != unix.O_WRONLY:
-		c.seeUse(&where, fsview.AccessRead)
+	case c.s.config.Observe.Reads && flags&unix.O_ACCMODE != unix.O_WRONLY && c.judge(where.path, fsview.AccessRead).Denied:
+		if c.opens(&where, how) {
+			c.seeUse(&where, fsview.AccessRead)
+		}
 	}
+}
+
+// opens tells whether the kernel comes to ask whether it may open what is there in a way: else the call fails by itself.
+func (c *call) opens(where *spot, how openHow) bool {
+	kind := where.kind(c)
+	switch {
+	case how.flags&flagTmpfile != 0, how.flags&unix.O_DIRECTORY != 0 && !how.creates() && !how.writes():
+		return kind == unix.S_IFDIR
+	case kind == unix.S_IFDIR:
+		return !how.writes() && !how.creates()
+	}
+	return kind != unix.S_IFLNK && how.flags&unix.O_DIRECTORY == 0
 }
 
 func (c *call) lookOpen2(dirfd int32, at, howAt, size uint64) {
@@ -206,19 +222,19 @@ func (c *call) lookRename(fromFD int32, from uint64, toFD int32, to uint64, flag
 	}
 	next, ok := c.spotAt(toFD, to, wanted{name: true})
 	switch {
-	case !ok, next.kind == 0 && !next.inDir:
+	case !ok, next.fd < 0 && !next.inDir:
 		c.seeRemove(&old)
 		return
-	case flags&unix.RENAME_NOREPLACE != 0 && next.kind != 0:
+	case flags&unix.RENAME_NOREPLACE != 0 && next.fd >= 0:
 		return
 	case c.seeRemove(&old):
-	case old.kind == 0 && old.errno == unix.ENOENT:
+	case old.errno == unix.ENOENT:
 		return // there is nothing to move
 	}
-	if next.kind != 0 && c.seeRemove(&next) || next.kind == 0 && c.seeMake(&next) {
+	if next.fd >= 0 && c.seeRemove(&next) || next.fd < 0 && c.seeMake(&next) {
 		return
 	}
-	if v := c.judge(next.path, fsview.AccessCreate); next.kind != 0 && v.Denied && !v.Substitute {
+	if v := c.judge(next.path, fsview.AccessCreate); next.fd >= 0 && v.Denied && !v.Substitute {
 		c.deny(next.path, fsview.AccessCreate)
 	}
 }

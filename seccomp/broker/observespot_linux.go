@@ -13,10 +13,29 @@ import (
 // spot is what a path is about, before the call: a location as the sandbox sees it, and what is there.
 type spot struct {
 	path  string        // absolute, without links; what is missing is as the caller spelled it, without "." and ".."
-	kind  uint16        // S_IFMT bits of what is there; 0 if it cannot be looked at
+	fd    int           // what is there, O_PATH; -1 if it cannot be opened
 	errno syscall.Errno // why not: ENOENT, or EACCES if a directory on the way may not be searched
 	inDir bool          // the directory that it lies in, or would, is there
-	mount uint64        // what is there lies on, or the deepest directory that is
+	dir   int           // where it cannot be opened: the deepest directory that is there
+}
+
+// kind is the S_IFMT bits of what is there, 0 if nothing is.
+func (s *spot) kind(c *call) uint16 {
+	if s.fd < 0 {
+		return 0
+	}
+	i, _ := c.look(s.fd)
+	return i.kind()
+}
+
+// mount is the mount of what is there, or of the deepest directory that is.
+func (s *spot) mount(c *call) uint64 {
+	fd := s.fd
+	if fd < 0 {
+		fd = s.dir
+	}
+	i, _ := c.look(fd)
+	return i.Mnt_id
 }
 
 // wanted is what a call makes of its path.
@@ -77,11 +96,7 @@ func (c *call) ownFD(dirfd int32) (int, syscall.Errno) {
 // there is a spot that is there.
 func (c *call) there(fd int) (where spot, ok bool) {
 	at, ok := c.locationOf(fd)
-	if !ok {
-		return where, false
-	}
-	i, errno := c.look(fd)
-	return spot{path: at, kind: i.kind(), inDir: true, mount: i.Mnt_id}, errno == 0
+	return spot{path: at, fd: fd, inDir: true}, ok
 }
 
 // locationOf is where a descriptor of this process leads. What has no place (a pipe, what has been removed) is in no rule.
@@ -152,12 +167,11 @@ func (c *call) missing(dir int, name, rest string, errno syscall.Errno) (where s
 	if !ok {
 		return where, false
 	}
-	i, looked := c.look(dir)
-	where = spot{path: joinLocation(at, name), errno: errno, inDir: strings.Trim(rest, "/") == "", mount: i.Mnt_id}
+	where = spot{path: joinLocation(at, name), fd: -1, errno: errno, inDir: strings.Trim(rest, "/") == "", dir: dir}
 	if !where.inDir {
 		where.path = path.Join(where.path, rest)
 	}
-	return where, looked == 0
+	return where, true
 }
 
 // openHeld opens, O_PATH, by openat2.
