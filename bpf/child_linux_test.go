@@ -93,6 +93,7 @@ var actions = map[string]func(string) error{
 	"call":      rawCall,
 	"read":      openForReading,
 	"repeat":    repeat,
+	"trace":     traceForever,
 	"mknod":     func(name string) error { return unix.Mknod(name, unix.S_IFIFO|0o600, 0) },
 	"symlink":   func(name string) error { return unix.Symlink("to", name) },
 	"create": func(name string) error {

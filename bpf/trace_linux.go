@@ -80,6 +80,7 @@ func (t *Tracer) end(tr *Trace) (lost uint64, err error) {
 	}
 	t.mu.Lock()
 	delete(t.traces, tr.id)
+	t.rest()
 	t.mu.Unlock()
 	return lost, err
 }

@@ -121,3 +121,25 @@ func repeat(line string) error {
 	}
 	return nil
 }
+
+// traceForever traces a sandbox until this process is killed.
+func traceForever(string) error {
+	t, err := LoadTracer()
+	if err != nil {
+		return err
+	}
+	sandbox := childCommand(0, unix.CLONE_NEWUSER)
+	if _, err := sandbox.StdinPipe(); err != nil { // it waits for a line
+		return err
+	}
+	if err := sandbox.Start(); err != nil {
+		return err
+	}
+	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", sandbox.Process.Pid))
+	if err != nil {
+		return err
+	}
+	defer namespace.Close()
+	_, err = t.Trace(namespace, TraceOptions{}, func(Refused) bool { return true })
+	return err
+}

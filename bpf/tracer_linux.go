@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,11 +45,11 @@ var tracerMaps = [tracerMapCount]mapSpec{
 // Tracer tells what the kernel refuses to the sandboxes of this process, by one program that sees each system call of the
 // host as it returns. Safe for concurrent use.
 //
-// While it is loaded, every system call of the host takes the kernel's longer way through its entry code: some tens of
-// nanoseconds. A process keeps to one Tracer, and closes it when it has no sandbox to watch.
+// While a sandbox is traced, and for a second after, every system call of the host takes the kernel's longer way through its
+// entry code, by more than 100 ns: the kernel knows no tracepoint there for single processes. A process keeps to one Tracer.
 type Tracer struct {
 	loader load
-	link   *os.File
+	prog   *os.File
 	calls  []tracedCall
 	byCall [maxCalls]uint16 // index into calls, from 1
 	level  uint32           // of this process's pid namespace
@@ -57,9 +58,15 @@ type Tracer struct {
 
 	mu     sync.Mutex
 	closed bool
+	link   *os.File    // nil while the program is attached to nothing
+	idle   *time.Timer // of the detaching, nil while a sandbox is traced
 	traces map[uint64]*Trace
 	lastID uint64
 }
+
+// linger is for how long the program stays attached without a sandbox. To attach it takes about a millisecond, which one
+// command after another should not.
+const linger = time.Second
 
 // TracingSupported reports whether this process may trace sandboxes: nil, or an [*Unsupported] with the reason. It leaves
 // nothing loaded, and takes microseconds where the answer is no. Safe for concurrent use.
@@ -109,7 +116,7 @@ func mapReason(err error) error {
 	return ErrRefused
 }
 
-// LoadTracer loads and attaches the program. It takes milliseconds. Errors are of type *[Unsupported]. The Tracer must be
+// LoadTracer loads the program. It takes milliseconds; from the first Trace on the program is asked. Errors are of type *[Unsupported]. The Tracer must be
 // closed; where this process is killed, the kernel lets go of everything with its descriptors.
 func LoadTracer() (*Tracer, error) {
 	if err := tracingPrerequisites(); err != nil {
@@ -146,7 +153,7 @@ func (t *Tracer) load() error {
 	if t.reader, err = newReader(t.loader.maps[mapEvents], eventsSize, t.deliver); err != nil {
 		return untraced(ErrRefused, "read the kernel's buffer", err)
 	}
-	return t.attach(object)
+	return t.loadProgram(object)
 }
 
 // learn asks what the programs have to know about this process.
@@ -183,7 +190,7 @@ func (t *Tracer) fillCalls() error {
 	return wholeBatch(cmdMapUpdateBatch, t.loader.maps[mapCalls], len(t.calls), keys, values)
 }
 
-func (t *Tracer) attach(object *object) error {
+func (t *Tracer) loadProgram(object *object) error {
 	ctx := make([]byte, findSize)
 	copy(ctx, "btf_trace_sys_exit")
 	if err := t.once(object, "find_type", ctx); err != nil {
@@ -195,13 +202,9 @@ func (t *Tracer) attach(object *object) error {
 	}
 	l := t.loader
 	l.kind, l.attach, l.attachID = progTracing, attachRawTP, uint32(id)
-	prog, err := l.program("finished", object.programs["finished"])
-	if err != nil {
+	var err error
+	if t.prog, err = l.program("finished", object.programs["finished"]); err != nil {
 		return untraced(ErrRefused, "load the program for sys_exit", err)
-	}
-	defer prog.Close() // the link holds it
-	if t.link, err = attach(prog, ""); err != nil {
-		return untraced(ErrRefused, "attach the program to sys_exit", err)
 	}
 	closeAll(t.loader.btf)
 	t.loader.btf = nil
@@ -244,14 +247,48 @@ func (t *Tracer) begin(trace *Trace, o TraceOptions) error {
 	if len(t.traces) >= maxTraced {
 		return fmt.Errorf("%d sandboxes are traced: %w", len(t.traces), ErrFull)
 	}
+	if err := t.attach(); err != nil {
+		return err
+	}
 	trace.id = t.lastID + 1
 	value := tracedValue{id: trace.id, options: o, level: t.level, exec: t.exec}
 	if err := element(cmdMapUpdate, t.loader.maps[mapTraced], words(trace.lineage[0]), value.encode()); err != nil {
-		return err
+		t.rest()
+		return full(err)
 	}
 	t.lastID = trace.id
 	t.traces[trace.id] = trace
 	return nil
+}
+
+// attach has the program asked, unless it is already. The caller holds mu.
+func (t *Tracer) attach() (err error) {
+	if t.idle != nil {
+		t.idle.Stop() // if it is under way, it will find a sandbox
+		t.idle = nil
+	}
+	if t.link == nil {
+		t.link, err = attach(t.prog, "")
+	}
+	return err
+}
+
+// rest has the program detached when there has been no sandbox for a while. The caller holds mu.
+func (t *Tracer) rest() {
+	if !t.closed && len(t.traces) == 0 && t.idle == nil {
+		t.idle = time.AfterFunc(linger, t.detach)
+	}
+}
+
+// detach lets the program be asked no more, if no sandbox is traced.
+func (t *Tracer) detach() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.traces) == 0 {
+		t.idle = nil
+		closeAll(t.link)
+		t.link = nil
+	}
 }
 
 // deliver hands a record to its sandbox. The reader calls it, one record at a time.
@@ -281,13 +318,18 @@ func (t *Tracer) Close() error {
 		return ErrClosed
 	}
 	t.closed = true
+	if t.idle != nil {
+		t.idle.Stop()
+	}
+	closeAll(t.link)
+	t.link = nil
 	t.mu.Unlock()
 	t.unload()
 	return nil
 }
 
 func (t *Tracer) unload() {
-	closeAll(t.link)
+	closeAll(t.prog)
 	if t.reader != nil {
 		t.reader.close()
 	}

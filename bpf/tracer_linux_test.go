@@ -303,18 +303,24 @@ func TestTracer_DoesNotNest(t *testing.T) {
 // After Close the kernel has nothing of it left.
 func TestTracer_LeavesNothing(t *testing.T) {
 	tr, c := newTracer(t), startChild(t, 0)
-	made := ownObjects(t)
-	if len(made) != 7 { // five maps, a link and its program
-		t.Fatalf("made: %v", made)
-	}
 	trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
 	if err != nil {
 		t.Fatal(err)
+	}
+	made := ownObjects(t)
+	if len(made) != 7 { // five maps, a program and its link
+		t.Fatalf("made: %v", made)
 	}
 	_, err = trace.Close()
 	if err := errors.Join(err, tr.Close()); err != nil {
 		t.Fatal(err)
 	}
+	gone(t, made)
+}
+
+// gone waits until the kernel has nothing of a list.
+func gone(t *testing.T, made []string) {
+	t.Helper()
 	var left []string
 	for range 500 { // the kernel frees behind a grace period
 		left = nil
@@ -332,9 +338,11 @@ func TestTracer_LeavesNothing(t *testing.T) {
 }
 
 // ownObjects are the numbers of what this process's descriptors stand for.
-func ownObjects(t *testing.T) (list []string) {
+func ownObjects(t *testing.T) []string { return objectsOf(t, os.Getpid()) }
+
+func objectsOf(t *testing.T, pid int) (list []string) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/self/fdinfo/*")
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,4 +463,61 @@ func settleNotes(t *testing.T, traces []*Trace) {
 			unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
 		}
 	}
+}
+
+// Without a sandbox the program is not asked, and costs nobody anything; with the next one it is again.
+func TestTracer_Rests(t *testing.T) {
+	tr, dir := newTracer(t), foreignDir(t)
+	c := startChild(t, 0)
+	links := func() (n int) {
+		for _, o := range ownObjects(t) {
+			if strings.HasPrefix(o, "link") {
+				n++
+			}
+		}
+		return n
+	}
+	if n := links(); n != 0 {
+		t.Errorf("%d links before the first sandbox", n)
+	}
+	for range 3 {
+		told, _ := traced(t, tr, c, TraceOptions{}, "mkdir "+dir+"/closed/x")
+		if len(told) != 1 || links() != 1 {
+			t.Errorf("told %+v by %d links", told, links())
+		}
+		tr.detach()
+		if n := links(); n != 0 {
+			t.Errorf("%d links without a sandbox", n)
+		}
+	}
+	trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.detach()
+	if n := links(); n != 1 {
+		t.Errorf("%d links with a sandbox", n)
+	}
+	if _, err := trace.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where srt is killed, the kernel has nothing left of it.
+func TestTracer_LeavesNothingWhenKilled(t *testing.T) {
+	newTracer(t)
+	victim := childCommand(0, 0)
+	c := start(t, victim)
+	c.must("trace")
+	made := objectsOf(t, victim.Process.Pid)
+	if len(made) != 7 {
+		t.Fatalf("made: %v", made)
+	}
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Wait(); err == nil {
+		t.Fatal("it has ended by itself")
+	}
+	gone(t, made)
 }

@@ -23,7 +23,7 @@ func BenchmarkTracer_Outside(b *testing.B) {
 			}
 		})
 		b.Run(call.name+"/traced", func(b *testing.B) {
-			newTracer(b)
+			beginTrace(b, newTracer(b), startChild(b, 0))
 			for b.Loop() {
 				call.do()
 			}
@@ -49,10 +49,7 @@ func BenchmarkTracer_Inside(b *testing.B) {
 	})
 	b.Run("traced", func(b *testing.B) {
 		tr, c := newTracer(b), startChild(b, 0)
-		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
-		if err != nil {
-			b.Fatal(err)
-		}
+		trace := beginTrace(b, tr, c)
 		for b.Loop() {
 			c.must(line)
 		}
@@ -73,16 +70,26 @@ func BenchmarkTracer_Load(b *testing.B) {
 	}
 }
 
-// What a sandbox costs.
+// What a sandbox costs: after another one, and as the first in a while, which attaches the program.
 func BenchmarkTracer_Trace(b *testing.B) {
-	tr, c := newTracer(b), startChild(b, 0)
-	for b.Loop() {
-		trace, err := tr.Trace(c.namespace, TraceOptions{}, func(Refused) bool { return true })
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := trace.Close(); err != nil {
-			b.Fatal(err)
-		}
+	for name, after := range map[string]func(*Tracer){"next": func(*Tracer) {}, "first": (*Tracer).detach} {
+		b.Run(name, func(b *testing.B) {
+			tr, c := newTracer(b), startChild(b, 0)
+			for b.Loop() {
+				if _, err := beginTrace(b, tr, c).Close(); err != nil {
+					b.Fatal(err)
+				}
+				after(tr)
+			}
+		})
 	}
+}
+
+func beginTrace(b *testing.B, tr *Tracer, c *child) *Trace {
+	b.Helper()
+	trace, err := tr.Trace(c.namespace, TraceOptions{Reads: true, Hides: true}, func(Refused) bool { return true })
+	if err != nil {
+		b.Fatal(err)
+	}
+	return trace
 }
