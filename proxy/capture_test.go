@@ -213,7 +213,7 @@ func TestNET70_NamesThatAreOnlyLookedUp(t *testing.T) {
 	c.LookedUp("only.test")
 	c.LookedUp("connected.test")
 	c.LookedUp("late.test")
-	c.Capture.Close()
+	c.Close()
 	c.LookedUp("after.test")
 	c.wantLines(append(want, "deny dns-query late.test (host is not on the allow list)")...)
 	for i := range 3 * maxLookups {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -55,7 +56,9 @@ func (e *execution) monitor() runtime.Monitor {
 
 // violation is told of each refusal.
 func (e *execution) violation(event violation.Event) {
-	e.log.Debug("violation: " + event.Line())
+	if e.log.Enabled(context.Background(), slog.LevelDebug) { // the line is not made for nobody
+		e.log.Debug("violation: " + event.Line())
+	}
 	if !e.opts.quiet {
 		e.refused.note(event)
 	}

@@ -114,7 +114,7 @@ func (l *violationLog) open(a *app) (err error) {
 		}
 		return err
 	}
-	f, err := os.OpenFile(l.target, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) // O_CLOEXEC: no command has it
+	f, err := openReport(l.target)
 	if err != nil {
 		return err
 	}
@@ -124,6 +124,23 @@ func (l *violationLog) open(a *app) (err error) {
 		l.ownFile, err = realPath(l.target)
 	}
 	return err
+}
+
+// openReport opens a file to append to, which no command inherits. It does not follow a link in the place of the file: a
+// command that ran before may have left one there, and what is written holds names of its choosing. The links of /dev are
+// the system's.
+func openReport(path string) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if !strings.HasPrefix(path, "/dev/") {
+		flags |= noFollow
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil && noFollow != 0 {
+		if info, lstatErr := os.Lstat(path); lstatErr == nil && info.Mode()&os.ModeSymlink != 0 {
+			return nil, errors.New("it is a symbolic link, which whoever can write there can have lead anywhere")
+		}
+	}
+	return f, err
 }
 
 // realPath is the absolute path of a file, links followed: that is what commands must not change.

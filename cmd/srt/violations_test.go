@@ -62,8 +62,8 @@ func TestViolationsAreAppendedAsJSONLines(t *testing.T) {
 		if f.opts.monitor != runtime.MonitorAll {
 			t.Errorf("the monitor is %v", f.opts.monitor)
 		}
-		real, err := filepath.EvalSymlinks(file)
-		if err != nil || !slices.Contains(f.opts.ownFiles, real) {
+		own, err := filepath.EvalSymlinks(file)
+		if err != nil || !slices.Contains(f.opts.ownFiles, own) {
 			t.Errorf("commands can change the file: %q, %v", f.opts.ownFiles, err)
 		}
 	}
@@ -107,7 +107,11 @@ func TestMonitorIsOnlyOnWhereItShows(t *testing.T) {
 
 func TestUnusableViolations(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.Symlink("elsewhere", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct{ name, target, stderr string }{
+		{"a link", dir + "/link", "Error: --violations=" + dir + "/link is not usable: it is a symbolic link, which whoever can write there can have lead anywhere. Refusing"},
 		{"a directory", dir, "Error: --violations=" + dir + " is not usable: is a directory. Refusing to run the command"},
 		{"no directory", dir + "/no/v", "Error: --violations=" + dir + "/no/v is not usable: no such file or directory. Refusing"},
 		{"not open", "fd:2147483647", "Error: --violations=fd:2147483647 is not usable: the descriptor is not open. Refusing"},

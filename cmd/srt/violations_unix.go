@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// noFollow has an opening fail on a link.
+const noFollow = unix.O_NOFOLLOW
+
 // duplicate gives a descriptor of the caller's a number of srt's own and says what file it is, if it is one by a name and
 // none of the command's own streams. The descriptor must be open for writing.
 func duplicate(fd int) (*os.File, string, error) {
