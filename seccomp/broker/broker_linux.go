@@ -155,7 +155,7 @@ func (s *Server) Serve() error {
 	<-told
 	s.threads.close()
 	s.unix.own.close()
-	s.observer.root.close()
+	s.observer.close()
 	return err
 }
 

@@ -47,7 +47,8 @@ type observer struct {
 	lost   atomic.Uint64 // calls that could not be looked at
 	begun  atomic.Bool   // a call could be looked at: the command exists
 	mounts mountTable
-	root   heldRoot
+	root   heldFD // the sandbox's root directory
+	own    heldFD // /proc/self/fd
 }
 
 // Unobserved is how many calls could not be looked at, so that nothing is known of their refusal: their memory could not be

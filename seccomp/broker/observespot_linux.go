@@ -101,7 +101,17 @@ func (c *call) there(fd int) (where spot, ok bool) {
 
 // locationOf is where a descriptor of this process leads. What has no place (a pipe, what has been removed) is in no rule.
 func (c *call) locationOf(fd int) (string, bool) {
-	at, err := readLink(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd))
+	own, errno := c.s.observer.own.get(func() (int, syscall.Errno) {
+		fd, errno := c.openHeld(unix.AT_FDCWD, "/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if errno != 0 {
+			return -1, c.broken(errno)
+		}
+		return c.keep(fd)
+	})
+	if errno != 0 {
+		return "", false
+	}
+	at, err := readLink(own, strconv.Itoa(fd)) // which costs half of what it does by the whole path
 	if err != nil {
 		c.unseen = true // it lies deeper than the kernel can say
 		return "", false
@@ -183,19 +193,40 @@ func (c *call) openHeld(dir int, name string, flags, resolve uint64) (int, sysca
 	return c.hold(fd), 0
 }
 
-// heldRoot is the sandbox's root directory, opened once.
-type heldRoot struct {
+// heldFD is a descriptor that is opened once and kept until the Server ends. The zero value holds none.
+type heldFD struct {
 	mu sync.Mutex
 	fd int // 0: not opened yet
 }
 
-func (r *heldRoot) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.fd > 0 {
-		unix.Close(r.fd)
-		r.fd = 0
+// get gives the descriptor, which open makes if there is none yet.
+func (h *heldFD) get(open func() (int, syscall.Errno)) (int, syscall.Errno) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fd > 0 {
+		return h.fd, 0
 	}
+	fd, errno := open()
+	if errno != 0 {
+		return -1, errno
+	}
+	h.fd = fd
+	return fd, 0
+}
+
+func (h *heldFD) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fd > 0 {
+		unix.Close(h.fd)
+		h.fd = 0
+	}
+}
+
+// close gives back what the observer holds.
+func (o *observer) close() {
+	o.root.close()
+	o.own.close()
 }
 
 // ownRoot is the caller's root directory: the sandbox's, where it can have no other.
@@ -203,23 +234,23 @@ func (c *call) ownRoot() (int, syscall.Errno) {
 	if c.s.config.Roots {
 		return c.openOf("root")
 	}
-	r := &c.s.observer.root
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.fd > 0 {
-		return r.fd, 0
-	}
-	fd, errno := c.openOf("root")
-	if errno != 0 {
-		return -1, errno
-	}
-	if !c.waits() {
-		return -1, c.broken(errLost) // it may have been another's
-	}
+	return c.s.observer.root.get(func() (int, syscall.Errno) {
+		fd, errno := c.openOf("root")
+		if errno != 0 {
+			return -1, errno
+		}
+		if !c.waits() {
+			return -1, c.broken(errLost) // it may have been another's
+		}
+		return c.keep(fd)
+	})
+}
+
+// keep copies a descriptor for longer than this call.
+func (c *call) keep(fd int) (int, syscall.Errno) {
 	kept, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return -1, c.broken(err)
 	}
-	r.fd = kept
 	return kept, 0
 }
