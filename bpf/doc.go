@@ -1,9 +1,11 @@
 // Package bpf has the kernel refuse the creation of denied names that do not exist (FS-30), by a program in each hook that
 // such a creation goes through: where the BPF security module is active and this process may load programs. Elsewhere
-// [Supported] says why not, and [Choose] answers with the broker (seccomp/broker).
+// [Supported] says why not, and [Choose] answers with the broker (seccomp/broker). And it reads from the kernel which system
+// calls failed in a sandbox ([Tracer], VIO-10); where it may not, [TracingSupported] says why.
 //
 // What belongs here: the programs and their objects (programs), loading them, the rules of each sandbox in their maps, and
-// the reader of what they refused. What does not: which names are denied (fsview), and starting sandboxes (ns).
+// the readers of what they refused and of what failed. What does not: which names are denied and whether a rule is behind a
+// failure (fsview), and starting sandboxes (ns).
 //
 //	host side                         kernel                                     a process of a sandbox
 //	Load           -----------------> six hooks, for the whole host
@@ -17,6 +19,20 @@
 // namespace above its own. The kernel tells directories apart by superblock and inode number as it has them itself, which
 // a program of the same object finds out, since stat(2) may tell others. Processes outside of every sandbox pay a few
 // nanoseconds for each name they create, and a process keeps to one [Enforcer], as the kernel takes 38 programs in a hook.
+//
+// # The tracer
+//
+//	host side                         kernel                                     a process of a sandbox
+//	LoadTracer     -----------------> one program; calls: number -> arguments
+//	Trace          -----------------> traced: user namespace -> trace            open("x") = EROFS
+//	use(Refused)   <----------------- events (a ring buffer)               <---- the return of the call: sandbox of the
+//	false: no rule -----------------> misses: what is not told again             caller? a call of the list? an error of one?
+//	Trace.Close    -----------------> it is gone
+//
+// The program sees each system call of the host return, from the first Trace on until a second after the last. It knows the
+// calls by a table that the loader fills for its architecture, and finds the arguments in struct pt_regs by the name of its
+// members, of which the kernel knows those of one architecture alone. A record holds the way from a directory to the root,
+// name by name, and the string of the caller; package runtime follows the links and asks whether a rule is behind it.
 //
 // # How the programs are made and loaded
 //
