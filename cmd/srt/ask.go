@@ -19,6 +19,9 @@ const (
 	// keptFor is how long an answer waits for a call that the question itself has interrupted. The kernel makes such a call
 	// again as soon as its process goes on.
 	keptFor = 10 * time.Second
+	// refusedFor is how long a refusal goes for the thread that was refused: programs try the other addresses of a name at
+	// once, of the other family above all, and that is one question to a person.
+	refusedFor = 2 * time.Second
 )
 
 // Why a host is refused that nobody was asked about, for the program and the record.
@@ -71,7 +74,7 @@ type asker struct {
 	cancel   context.CancelCauseFunc // of the question that is being put; nil if none is
 	settled  map[target]bool         // for the rest of the run: allowed or not
 	refusing bool                    // whatever is not settled, too
-	kept     map[interruptedCall]keptReply
+	kept     map[call]keptReply
 }
 
 // question is a target and who waits for its answer.
@@ -95,19 +98,21 @@ type reply struct {
 	err error
 }
 
-// interruptedCall is a connect(2) that ended because the question has paused its process.
-type interruptedCall struct {
+// call is a connect(2) of a program that knows no proxy.
+type call struct {
 	target
 	thread int
 }
 
+// keptReply is for the next call of the same: one that ended because the question has paused its process is made again,
+// and one that was refused may be.
 type keptReply struct {
 	reply
 	until time.Time
 }
 
 func newAsker(d dialog) *asker {
-	k := &asker{dialog: d, attached: make(chan struct{}), settled: map[target]bool{}, kept: map[interruptedCall]keptReply{}}
+	k := &asker{dialog: d, attached: make(chan struct{}), settled: map[target]bool{}, kept: map[call]keptReply{}}
 	k.ctx, k.end = context.WithCancelCause(context.Background())
 	return k
 }
@@ -116,7 +121,7 @@ func newAsker(d dialog) *asker {
 func (k *asker) ask(ctx context.Context, d runtime.Destination) (runtime.Answer, error) {
 	t := target{d.Canonical, d.Port}
 	k.mu.Lock()
-	if r, known := k.known(interruptedCall{t, d.PID}); known {
+	if r, known := k.known(call{t, d.PID}); known {
 		k.mu.Unlock()
 		return r.Answer, r.err
 	}
@@ -138,15 +143,15 @@ func (k *asker) ask(ctx context.Context, d runtime.Destination) (runtime.Answer,
 }
 
 // known gives what needs no question; the mutex is held.
-func (k *asker) known(c interruptedCall) (r reply, known bool) {
+func (k *asker) known(c call) (r reply, known bool) {
 	if allowed, ok := k.settled[c.target]; ok {
 		return reply{Answer: runtime.Answer{Allow: allowed}}, true
 	}
-	if r, ok := k.kept[c]; ok && c.thread != 0 {
-		delete(k.kept, c)
-		if time.Now().Before(r.until) {
-			return r.reply, true
+	if r, ok := k.kept[c]; ok && time.Now().Before(r.until) {
+		if r.Allow {
+			delete(k.kept, c) // for this one alone
 		}
+		return r.reply, true
 	}
 	switch {
 	case k.refusing:
@@ -273,11 +278,15 @@ func (k *asker) tell(q *question, r reply) {
 		}
 	}
 	for _, w := range q.waiters {
-		switch {
-		case !w.left:
+		if !w.left {
 			w.reply <- r
-		case w.thread != 0:
-			k.kept[interruptedCall{q.target, w.thread}] = keptReply{r, now.Add(keptFor)}
+		}
+		switch {
+		case w.thread == 0:
+		case w.left:
+			k.kept[call{q.target, w.thread}] = keptReply{r, now.Add(keptFor)}
+		case !r.Allow:
+			k.kept[call{q.target, w.thread}] = keptReply{r, now.Add(refusedFor)}
 		}
 	}
 }

@@ -35,6 +35,9 @@ type terminalDialog struct {
 	debug   func(text string, err error)
 }
 
+// lastWords is how long it may take to say that the time is over, on a terminal that takes nothing at the moment.
+const lastWords = time.Second
+
 // errNoTerminal says that there is nobody to ask.
 var errNoTerminal = errors.New("--ask needs somebody to ask: standard error is not a terminal, or not the one that srt was " +
 	"started on. Run srt in a terminal without redirecting its standard error, or leave --ask out and name the hosts in network.allowedDomains.")
@@ -102,7 +105,7 @@ func (d *terminalDialog) question(ctx context.Context, t target, command string)
 		return decision{}, err
 	}
 	deadline := time.Now().Add(d.timeout)
-	if err := d.tty.SetDeadline(deadline); err != nil {
+	if err := errors.Join(d.tty.SetReadDeadline(deadline), d.tty.SetWriteDeadline(deadline.Add(lastWords))); err != nil {
 		return decision{}, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = d.tty.SetDeadline(time.Unix(1, 0)) })() // as above
