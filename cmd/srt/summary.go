@@ -25,29 +25,36 @@ type refusals struct {
 	total int // all, those that are not kept apart too
 }
 
-// refusal is what makes two of them the same for a person.
+// refusal is what makes two of them the same for a person: that one setting would allow both. Where none would, it is what
+// was refused.
 type refusal struct{ what, advice string }
 
 type count struct {
-	refusal
+	what, advice string // of the first
+	others       bool   // not all are of the same
 	times, order int
 }
 
 func (r *refusals) note(e violation.Event) {
-	key := refusal{strings.TrimPrefix(e.Line(), "deny "), e.Advice()}
+	what, advice := strings.TrimPrefix(e.Line(), "deny "), e.Advice()
+	key := refusal{what, advice}
+	if !strings.HasPrefix(advice, "nothing in the settings allows it") {
+		key.what = ""
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total++
 	c := r.seen[key]
 	switch {
 	case c != nil:
+		c.others = c.others || c.what != what
 	case len(r.seen) == summaryKinds:
 		return
 	default:
 		if r.seen == nil {
 			r.seen = map[refusal]*count{}
 		}
-		c = &count{refusal: key, order: len(r.seen)}
+		c = &count{what: what, advice: advice, order: len(r.seen)}
 		r.seen[key] = c
 	}
 	c.times++
@@ -69,11 +76,14 @@ func (r *refusals) write(w io.Writer) {
 	text.WriteString("srt: the sandbox refused " + plural(r.total, "operation") + ", which may be why the command failed:\n")
 	left := r.total
 	for _, c := range list[:min(len(list), summaryLines)] {
-		times := ""
+		times, others := "", ""
 		if c.times > 1 {
 			times = fmt.Sprintf("%d x ", c.times)
 		}
-		fmt.Fprintf(&text, "srt:   %s%s; %s\n", times, c.what, c.advice)
+		if c.others {
+			others = " and others"
+		}
+		fmt.Fprintf(&text, "srt:   %s%s%s; %s\n", times, c.what, others, c.advice)
 		left -= c.times
 	}
 	if left > 0 {

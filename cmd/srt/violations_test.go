@@ -216,6 +216,9 @@ func TestSummaryAfterAFailure(t *testing.T) {
 				"srt:   2 x network-outbound b.test:443 (host is not on the allow list); network.allowedDomains: add \"b.test\"\n" +
 				"srt:   network-outbound a.test:443 (host is not on the allow list); network.allowedDomains: add \"a.test\"\n" +
 				"srt:   openat / [2J; nothing in the settings allows it: srt's own file is not for commands\n"},
+		{"one setting for several", nil, 1, []violation.Event{{Operation: "mkdir", Target: "/w/a", Rule: "filesystem.allowWrite"}, {Operation: "mkdir", Target: "/w/b", Rule: "filesystem.allowWrite"}},
+			"srt: the sandbox refused 2 operations, which may be why the command failed:\n" +
+				"srt:   2 x mkdir /w/a and others; filesystem.allowWrite: add \"/w\"\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake()
