@@ -279,3 +279,19 @@ func TestObserved_NothingIsFilteredWithoutIt(t *testing.T) {
 		}
 	}
 }
+
+// What srt itself does before the command's program runs is no event: that the program is not found is its error.
+func TestObserved_NotTheLauncher(t *testing.T) {
+	dir, cfg := tracedTree(t)
+	s, got := observedSession(t, MonitorAll, cfg)
+	for _, program := range []string{dir + "/secret/key", dir + "/hidden"} {
+		c := s.Command(context.Background(), program)
+		c.Dir, c.Env = dir, []string{"PATH=/usr/bin:/bin", "HOME="}
+		if err := c.Run(); err == nil {
+			t.Errorf("%s: was executed", program)
+		}
+		if list := got.take(); len(list) != 0 {
+			t.Errorf("%s: %+v", program, list)
+		}
+	}
+}

@@ -45,7 +45,7 @@ type Observation struct {
 // observer is the state of the Server's observation.
 type observer struct {
 	lost   atomic.Uint64 // calls that could not be looked at
-	begun  atomic.Bool   // a call could be looked at: the command exists
+	begun  atomic.Bool   // the command exists
 	mounts mountTable
 	root   heldFD // the sandbox's root directory
 	own    heldFD // /proc/self/fd
@@ -85,24 +85,42 @@ func (c *call) watch(look look) {
 		c.watching, c.links = false, 0
 		c.countUnseen()
 	}()
-	if c.tid == 0 {
+	switch o := &c.s.observer; {
+	case c.tid == 0:
 		c.unseen = true
 		return
+	case !o.begun.Load() && c.isLauncher():
+		return
+	default:
+		o.begun.Store(true)
 	}
 	look.at(c)
 	c.signSeen()
 }
 
-// countUnseen notes whether the call could be looked at. Before the command exists, its program's execution cannot: srt's own
-// process in the sandbox makes that call, whose memory is nobody's to read.
+// countUnseen counts a call that could not be looked at.
 func (c *call) countUnseen() {
-	o := &c.s.observer
-	switch {
-	case !c.unseen:
-		o.begun.Store(true)
-	case o.begun.Load() && c.waits():
-		o.lost.Add(1)
+	if c.unseen && c.waits() {
+		c.s.observer.lost.Add(1)
 	}
+}
+
+// isLauncher tells whether the call is srt's own in the sandbox, which executes the command's program: it is still the program of
+// this process, and for an ordinary user nobody's to look at. That the program is not found is said otherwise.
+func (c *call) isLauncher() bool {
+	if c.w.note.Nr != unix.SYS_EXECVE {
+		return false
+	}
+	own, err := readLink(unix.AT_FDCWD, "/proc/self/exe")
+	if err != nil {
+		return false
+	}
+	var theirs string
+	err = c.onThread(func(t *thread) (err error) {
+		theirs, err = readLink(t.dir, "exe")
+		return err
+	})
+	return err != nil || theirs == own
 }
 
 // performs tells whether the Server performs a call that it has looked at. Openings are told apart by what is in registers.
