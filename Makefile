@@ -15,7 +15,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build demo test escape bench soak lint generate fuzz clean
+.PHONY: build demo fleet test escape bench soak lint generate fuzz clean
 .PHONY: test-prepare test-vet test-build test-unit test-generate test-integration test-user
 .DEFAULT_GOAL := build
 
@@ -25,6 +25,10 @@ build:
 
 demo: build
 	examples/demo/demo.sh $(BIN)/srt
+
+# A program that embeds srt: 500 commands by 8 workers, each with its own hosts, and how many a second that are.
+fleet:
+	$(GO) run ./examples/fleet
 
 # The stages run one after another, so that two cores measure and test nothing else meanwhile.
 test:
