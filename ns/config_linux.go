@@ -24,6 +24,9 @@ const (
 	SessionForeground
 	// SessionShared keeps the caller's session and process group, as in a shell's pipeline.
 	SessionShared
+	// SessionTerminal gives the command a session of its own, whose controlling terminal is its standard input. That must be
+	// a terminal that no session has.
+	SessionTerminal
 )
 
 // IDMap is one line of uid_map or gid_map (user_namespaces(7)).

@@ -150,6 +150,10 @@ func becomeCommand(c *child) {
 	switch c.session {
 	case SessionNew:
 		_, errno = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
+	case SessionTerminal:
+		if _, errno = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0); errno == 0 {
+			_, errno = sys(syscall.SYS_IOCTL, 0, unix.TIOCSCTTY, 0, 0, 0, 0)
+		}
 	case SessionForeground:
 		if _, errno = sys(syscall.SYS_SETPGID, 0, 0, 0, 0, 0, 0); errno == 0 {
 			pid, _ := sys(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)

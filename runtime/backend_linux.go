@@ -66,7 +66,7 @@ func (p *linuxProcess) begin() error {
 	if err != nil {
 		return err
 	}
-	p.session = chooseSession(p.files[0], p.files[1], abi)
+	p.session = p.cmd.prepared.chooseSession(p.files[0], p.files[1], abi)
 	program, err := ns.NewProgram()
 	if err != nil {
 		return err

@@ -68,6 +68,8 @@ type Cmd struct {
 	script  string // of Shell
 	err     error  // why the command cannot be started at all
 
+	prepared *prepared // by Prepare; nil for a command of Start
+
 	drawKey sync.Once
 	key     string
 
@@ -86,7 +88,7 @@ type Cmd struct {
 	interrupted interruption
 
 	mu      sync.Mutex
-	claimed bool // Start was called
+	claimed bool // Start or Prepare was called
 	waited  bool // Wait was
 	process process
 	left    bool               // the session has nothing of it any more, and

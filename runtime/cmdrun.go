@@ -59,17 +59,13 @@ func (e *LaunchError) Error() string { return e.Err.Error() }
 func (e *LaunchError) Unwrap() error { return e.Err }
 
 // errUsed is the misuse of a Cmd that was started before.
-var errUsed = errors.New("the command was already started; a Cmd is for one start: make another one")
+var errUsed = errors.New("the command was already started or prepared; a Cmd is for one start: make another one")
 
 // Start launches the command. When it returns nil the sandbox is complete and the command is being executed; whether
 // that succeeded is known from Wait. It fails closed: on an error, a *LaunchError, the cause of a context that has ended or
 // ErrClosed, no process, descriptor or goroutine of it is left (LIB-17).
 func (c *Cmd) Start() error {
-	c.mu.Lock()
-	used := c.claimed
-	c.claimed = true
-	c.mu.Unlock()
-	if used {
+	if !c.claim() {
 		return errUsed
 	}
 	err := c.launch()
@@ -79,11 +75,25 @@ func (c *Cmd) Start() error {
 	return err
 }
 
+// claim makes the command used, and tells whether it was not before.
+func (c *Cmd) claim() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	free := !c.claimed
+	c.claimed = true
+	return free
+}
+
 // launch does the work of Start.
 func (c *Cmd) launch() error {
 	if err := c.chooseShell(); err != nil {
 		return &LaunchError{"find the shell", c.Path, err}
 	}
+	return c.begin()
+}
+
+// begin is the launch itself, once it is known what of.
+func (c *Cmd) begin() error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
@@ -225,11 +235,18 @@ func (c *Cmd) Wait() error {
 	c.waited = c.waited || p != nil
 	c.mu.Unlock()
 	switch {
+	case c.prepared != nil:
+		return errPrepared
 	case p == nil:
 		return errNotStarted
 	case waited:
 		return errors.New("Wait was already called for this command")
 	}
+	return c.outcome()
+}
+
+// outcome waits for the end of a command that was started, and says how it ended.
+func (c *Cmd) outcome() error {
 	<-c.ended
 	<-c.stopped
 	copied := c.streams.finish(c.WaitDelay, c.interrupted.at)

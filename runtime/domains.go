@@ -23,9 +23,9 @@ func (s *Sandbox) AllowDomains(key string, domains []string) (remove func(), err
 	return s.lists.Register(key, domains)
 }
 
-// allowDomains puts the command's own list in force.
+// allowDomains puts the command's own list in force, unless Prepare has.
 func (c *Cmd) allowDomains() error {
-	if len(c.AllowDomains) == 0 {
+	if len(c.AllowDomains) == 0 || c.disallow != nil {
 		return nil
 	}
 	remove, err := c.sandbox.AllowDomains(c.Key(), c.AllowDomains)
@@ -36,9 +36,10 @@ func (c *Cmd) allowDomains() error {
 	return nil
 }
 
-// disallowDomains takes the list away again. The command has ended, or was never started.
+// disallowDomains takes the list away again. The command has ended, or was never started. The list of one that was prepared
+// is in force until its launch is released.
 func (c *Cmd) disallowDomains() {
-	if c.disallow != nil {
+	if c.disallow != nil && c.prepared == nil {
 		c.disallow()
 	}
 }

@@ -44,10 +44,11 @@ type Sandbox struct {
 	updating sync.Mutex // one update at a time, and none during Close
 
 	mu       sync.Mutex
-	refusing bool              // no further launches
-	closing  bool              // nor those that are under way
-	commands map[*Cmd]struct{} // being launched, or running
-	changed  chan struct{}     // closed when commands has shrunk; nil: nobody waits
+	refusing bool                   // no further launches
+	closing  bool                   // nor those that are under way
+	commands map[*Cmd]struct{}      // being launched, or running
+	prepared map[*prepared]struct{} // for processes that may still come
+	changed  chan struct{}          // closed when commands has shrunk; nil: nobody waits
 
 	closed   sync.Once
 	closeErr error

@@ -35,6 +35,7 @@ func (s *Sandbox) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.refusing = true
 	s.mu.Unlock()
+	s.revokeAll()
 	cause := s.until(ctx, s.idle)
 	if cause == nil {
 		return s.Close()
@@ -78,6 +79,7 @@ func (s *Sandbox) close() error {
 	s.mu.Lock()
 	s.refusing, s.closing = true, true
 	s.mu.Unlock()
+	s.revokeAll()
 	s.updating.Lock() // none is installed after this
 	s.state.Store(&state{cfg: s.current().cfg})
 	s.updating.Unlock()

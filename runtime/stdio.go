@@ -16,6 +16,7 @@ import (
 // end, and the other is copied from or to by a goroutine, or is the caller's (StdinPipe and its siblings).
 type streams struct {
 	files [3]*os.File // what the command gets; not owned, but for those in theirs
+	given bool        // files are there already
 	// theirs are the command's ends that were opened here. They are closed once it has them, or never will.
 	theirs []*os.File
 	// ours are the other ends. They are closed when all is copied: that of standard input by who copies, the others by finish.
@@ -26,6 +27,9 @@ type streams struct {
 
 // open makes the command's streams.
 func (s *streams) open(c *Cmd) error {
+	if s.given {
+		return nil
+	}
 	for fd, open := range [3]func(*Cmd) (*os.File, error){s.openStdin, s.openStdout, s.openStderr} {
 		f, err := open(c)
 		if err != nil {
