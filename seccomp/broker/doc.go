@@ -29,6 +29,9 @@
 //	<--- EINPROGRESS        s is non-blocking                                 joins s and the upstream, or tells s the error
 //	<-----------------------------------------------------------------------  else: joins the two, and answers
 //
+// And it looks at the calls that the kernel may refuse, for a report ([Observation]). That is the one thing here that decides
+// nothing: each such call goes on, with what its memory holds then.
+//
 // A call that was judged by a path or an address is never let go on by itself: its memory can change under it, and what a
 // descriptor stands for. One on a path is performed on the descriptor of the directory that was judged, with a last name
 // that is not followed. The hand acts with no more rights than the caller, so that a mistake here can at worst leave out a

@@ -42,7 +42,7 @@ func openLooks(number int32) (look, bool) {
 	case unix.SYS_CHDIR:
 		return look{"chdir", func(c *call) { c.lookUse(unix.AT_FDCWD, c.args[0], 0, read) }}, true
 	case unix.SYS_TRUNCATE:
-		return look{"truncate", func(c *call) { c.lookUse(unix.AT_FDCWD, c.args[0], 0, fsview.AccessWrite) }}, true
+		return look{"truncate", func(c *call) { c.lookTruncate(c.args[0]) }}, true
 	}
 	return look{}, false
 }
@@ -51,11 +51,11 @@ func openLooks(number int32) (look, bool) {
 func nameLooks(number int32) (look, bool) {
 	switch number {
 	case unix.SYS_MKDIRAT:
-		return look{"mkdirat", func(c *call) { c.lookMake(c.int(0), c.args[1]) }}, true
+		return look{"mkdirat", func(c *call) { c.lookMake(c.int(0), c.args[1], true) }}, true
 	case unix.SYS_MKNODAT:
-		return look{"mknodat", func(c *call) { c.lookMake(c.int(0), c.args[1]) }}, true
+		return look{"mknodat", func(c *call) { c.lookMake(c.int(0), c.args[1], false) }}, true
 	case unix.SYS_SYMLINKAT:
-		return look{"symlinkat", func(c *call) { c.lookMake(c.int(1), c.args[2]) }}, true
+		return look{"symlinkat", func(c *call) { c.lookMake(c.int(1), c.args[2], false) }}, true
 	case unix.SYS_LINKAT:
 		return look{"linkat", func(c *call) { c.lookLink(c.int(0), c.args[1], c.int(2), c.args[3], c.word(4)) }}, true
 	case unix.SYS_UNLINKAT:
@@ -123,7 +123,7 @@ func (c *call) lookOpen(dirfd int32, at, flags, resolve uint64) {
 		return
 	}
 	exclusive := how.creates() && flags&unix.O_EXCL != 0
-	where, ok := c.spotAt(dirfd, at, wanted{follow: flags&unix.O_NOFOLLOW == 0 && !exclusive, resolve: resolve})
+	where, ok := c.spotAt(dirfd, at, wanted{follow: flags&unix.O_NOFOLLOW == 0 && !exclusive, noSlash: how.creates(), resolve: resolve})
 	switch {
 	case !ok:
 	case where.fd < 0 && how.creates():
@@ -178,6 +178,14 @@ func (c *call) lookUse(dirfd int32, at uint64, flags uint32, a fsview.Access) {
 	}
 }
 
+// lookTruncate looks at truncate(2), which says EISDIR or EINVAL of all but regular files first.
+func (c *call) lookTruncate(at uint64) {
+	where, ok := c.spotAt(unix.AT_FDCWD, at, wanted{follow: true})
+	if ok && (where.fd < 0 || where.kind(c) == unix.S_IFREG) {
+		c.seeUse(&where, fsview.AccessWrite)
+	}
+}
+
 // lookFD looks at a change of an object by its descriptor.
 func (c *call) lookFD(fd int32) {
 	if where, ok := c.spotOf(fd); ok {
@@ -194,8 +202,9 @@ func (c *call) lookTimes(dirfd int32, at uint64, flags uint32) {
 	c.lookUse(dirfd, at, flags, fsview.AccessWrite)
 }
 
-func (c *call) lookMake(dirfd int32, at uint64) {
-	if where, ok := c.spotAt(dirfd, at, wanted{name: true}); ok {
+// lookMake looks at the making of a name, of a directory or not.
+func (c *call) lookMake(dirfd int32, at uint64, directory bool) {
+	if where, ok := c.spotAt(dirfd, at, wanted{name: true, noSlash: !directory}); ok {
 		c.seeMake(&where)
 	}
 }
@@ -210,7 +219,7 @@ func (c *call) lookRemove(dirfd int32, at uint64) {
 func (c *call) lookLink(fromFD int32, from uint64, toFD int32, to uint64, flags uint32) {
 	old, ok := c.spotAt(fromFD, from, wanted{follow: flags&unix.AT_SYMLINK_FOLLOW != 0, empty: flags&unix.AT_EMPTY_PATH != 0})
 	if ok && old.errno != unix.ENOENT {
-		c.lookMake(toFD, to)
+		c.lookMake(toFD, to, false)
 	}
 }
 

@@ -17,11 +17,11 @@ func olderLooks(number int32) (look, bool) {
 	case unix.SYS_READLINK:
 		return look{"readlink", func(c *call) { c.lookUse(cwd, c.args[0], nofollow, fsview.AccessRead) }}, true
 	case unix.SYS_MKDIR:
-		return look{"mkdir", func(c *call) { c.lookMake(cwd, c.args[0]) }}, true
+		return look{"mkdir", func(c *call) { c.lookMake(cwd, c.args[0], true) }}, true
 	case unix.SYS_MKNOD:
-		return look{"mknod", func(c *call) { c.lookMake(cwd, c.args[0]) }}, true
+		return look{"mknod", func(c *call) { c.lookMake(cwd, c.args[0], false) }}, true
 	case unix.SYS_SYMLINK:
-		return look{"symlink", func(c *call) { c.lookMake(cwd, c.args[1]) }}, true
+		return look{"symlink", func(c *call) { c.lookMake(cwd, c.args[1], false) }}, true
 	case unix.SYS_LINK:
 		return look{"link", func(c *call) { c.lookLink(cwd, c.args[0], cwd, c.args[1], 0) }}, true
 	case unix.SYS_UNLINK:

@@ -43,6 +43,7 @@ type wanted struct {
 	follow  bool   // a link at its end is followed
 	empty   bool   // the empty path means the descriptor itself (AT_EMPTY_PATH)
 	name    bool   // it is about the last name, which is not followed; "." and ".." are none
+	noSlash bool   // a slash at the end has it fail where nothing is there: it makes no directory
 	resolve uint64 // of openat2(2)
 }
 
@@ -70,7 +71,11 @@ func (c *call) spotAt(dirfd int32, at uint64, w wanted) (where spot, ok bool) {
 	if errno != 0 {
 		return where, false
 	}
-	return c.find(origin, absolute, text, w)
+	where, ok = c.find(origin, absolute, text, w)
+	if ok && w.noSlash && where.fd < 0 && text[len(text)-1] == '/' {
+		return where, false
+	}
+	return where, ok
 }
 
 func lastPart(text string) string {

@@ -30,6 +30,11 @@ func openSteps() []observedStep {
 		{"make what is there", func(f string) { open1(f+"/ro/file", unix.O_WRONLY|unix.O_CREAT) }, []string{"openat write /ro/file"}, nil},
 		{"make alone what is there", func(f string) { open1(f+"/ro/file", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL) }, nil, nil},
 		{"make alone", func(f string) { open1(f+"/ro/new", unix.O_RDWR|unix.O_CREAT|unix.O_EXCL) }, []string{"openat create /ro/new"}, nil},
+		{"make a directory by opening", func(f string) {
+			open1(f+"/ro/new/", unix.O_CREAT)
+			raw(unix.SYS_MKNODAT, cwdFD, cstr(f+"/ro/p/"), unix.S_IFIFO)
+		}, nil, nil},
+		{"cut a directory short", func(f string) { raw(unix.SYS_TRUNCATE, cstr(f+"/ro"), 0) }, nil, nil},
 		{"write what is not there", func(f string) { open1(f+"/ro/none", unix.O_WRONLY) }, nil, nil},
 		{"make in what is not there", func(f string) { open1(f+"/ro/none/new", unix.O_WRONLY|unix.O_CREAT) }, nil, nil},
 		{"write a directory", func(f string) { open1(f+"/ro", unix.O_WRONLY) }, nil, nil},
