@@ -15,58 +15,101 @@ import (
 // resolveCached is RESOLVE_CACHED of openat2(2), Linux 5.12.
 const resolveCached = 0x20
 
-// maxResolved is how many names of a path are tried.
+// maxResolved is how often the kernel is asked about one path.
 const maxResolved = 256
 
 // inside resolves paths as a sandbox sees them: in its root directory and its mounts, without ever leaving them or waiting
 // for a disk (RESOLVE_CACHED in openat2(2)): the kernel has just walked the same way for the command. It opens nothing: a
 // place is found, and asked for its name.
-type inside struct{ root *os.File }
+type inside struct {
+	root *os.File // O_PATH
+	name func(fd int) (string, bool)
+}
 
-// resolve is the absolute path that a call was about, without links as far as they are followed. What cannot be looked up,
-// since it does not exist, is not in memory, or has a link of /proc in it, stays as it was spelled.
+// resolve is the absolute path that a call was about, without links as far as they are followed, also where they lead to
+// what the sandbox does not see. What cannot be looked up, since it is not in memory or has a link of /proc in it, stays as
+// it was spelled.
 func (in inside) resolve(p bpf.TracedPath) string {
 	if p.Text == "" {
 		return p.Dir
 	}
+	r := resolution{inside: in, left: maxResolved}
 	full := p.Dir + "/" + p.Text
 	trimmed := strings.TrimRight(full, "/")
 	if last := trimmed[strings.LastIndexByte(trimmed, '/')+1:]; p.Follow || trimmed != full || last == "." || last == ".." {
-		return in.place(trimmed, maxResolved)
+		return r.bounded(r.place(trimmed), p)
 	}
-	return in.entry(trimmed, maxResolved)
+	return r.bounded(r.entry(trimmed), p)
 }
 
-// place is where a path leads.
-func (in inside) place(full string, left int) string {
-	if found, ok := in.find(full); ok {
+// resolution is the resolving of one path. left bounds all that is done for it: links can be made to lead anywhere.
+type resolution struct {
+	inside
+	left int
+}
+
+// bounded is what was found, or the path as it was spelled where the links in it were too many.
+func (r *resolution) bounded(found string, p bpf.TracedPath) string {
+	if r.left < 0 {
+		return p.Path()
+	}
+	return found
+}
+
+// place is where a path leads. Where the kernel finds nothing there, or would have to note the time at which a link was
+// followed, links are followed here, one by one.
+func (r *resolution) place(full string) string {
+	if found, ok := r.find(full, 0, r.name); ok {
 		return found
 	}
-	return in.entry(full, left-1)
+	entry := r.entry(full)
+	if strings.HasPrefix(entry, "/proc/") {
+		return entry // what its links say is not where they lead
+	}
+	target, ok := r.find(entry, unix.O_NOFOLLOW, linkTarget)
+	if !ok || target == "" {
+		return entry
+	}
+	if target[0] != '/' {
+		target = path.Dir(entry) + "/" + target
+	}
+	return r.place(strings.TrimRight(target, "/"))
 }
 
 // entry is the name that a path ends in, in the directory that the rest of it leads to.
-func (in inside) entry(full string, left int) string {
+func (r *resolution) entry(full string) string {
 	full = strings.TrimRight(full, "/")
 	cut := strings.LastIndexByte(full, '/')
-	if left <= 0 || cut <= 0 {
+	if r.left <= 0 || cut <= 0 {
 		return path.Clean("/" + full)
 	}
-	return path.Join(in.place(full[:cut], left), full[cut+1:])
+	return path.Join(r.place(full[:cut]), full[cut+1:])
 }
 
-// find asks the kernel where a path leads.
-func (in inside) find(full string) (string, bool) {
-	fd, err := unix.Openat2(int(in.root.Fd()), full, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+// find asks the kernel where a path leads, and asks what it finds there.
+func (r *resolution) find(full string, flags uint64, ask func(fd int) (string, bool)) (string, bool) {
+	if r.left--; r.left < 0 {
+		return "", false
+	}
+	fd, err := unix.Openat2(int(r.root.Fd()), full, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | resolveCached})
-	runtime.KeepAlive(in.root)
+	runtime.KeepAlive(r.root)
 	if err != nil {
 		return "", false
 	}
 	defer unix.Close(fd)
+	return ask(fd)
+}
+
+// nameOf is the path of what a descriptor stands for, in its own mounts.
+func nameOf(fd int) (string, bool) {
 	found, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	if err != nil || !strings.HasPrefix(found, "/") {
-		return "", false
-	}
-	return found, true
+	return found, err == nil && strings.HasPrefix(found, "/")
+}
+
+// linkTarget is what a symbolic link says, if a descriptor is of one.
+func linkTarget(fd int) (string, bool) {
+	b := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", b)
+	return string(b[:max(n, 0)]), err == nil
 }

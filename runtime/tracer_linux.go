@@ -196,7 +196,7 @@ func (c *tracedCommand) tell(r bpf.Refused) (refused bool) {
 	}
 	l := c.launch
 	for _, p := range r.Paths {
-		path := inside{c.root}.resolve(p)
+		path := inside{c.root, nameOf}.resolve(p)
 		if l.hooked.reports(path) {
 			refused = true
 			continue

@@ -167,6 +167,7 @@ func tracedTree(t testing.TB) (dir string, cfg *config.Config) {
 		}
 	}
 	if err := errors.Join(os.Symlink("../secret", dir+"/work/to-secret"), os.Symlink("../outside", dir+"/work/to-outside"),
+		os.Symlink("to-secret/key", dir+"/work/to-key"),
 		os.Symlink("target", dir+"/secret/link")); err != nil {
 		t.Fatal(err)
 	}
@@ -240,6 +241,7 @@ func TestTraced_EachRefusalOnce_VIO10(t *testing.T) {
 		{"read work/to-secret/key", "secret/key", secret},
 		{"read secret", "secret", secret},
 		{"read work/to-secret", "secret", secret},
+		{"read work/to-key", "secret/key", secret}, // the link leads nowhere, there
 		{"exec secret/key", "secret/key", secret},
 		{"readlink secret/link", "secret/link", secret},
 		{"chdir secret/sub", "secret/sub", secret},

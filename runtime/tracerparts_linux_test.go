@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func TestInside_Resolve_VIO10(t *testing.T) {
 		}
 	}
 	for to, names := range map[string][]string{"a/b": {"relative"}, "/a": {"absolute", "a/b/up"}, "../../../../../outside": {"a/out"},
-		"/none": {"dangling"}, "/loop": {"loop"}, "/proc/self/root": {"magic"}} {
+		"/none": {"dangling"}, "/loop": {"loop"}, "dangling": {"twice"}, "/storm/storm/storm": {"storm"}, "/proc/self/root": {"magic"}} {
 		for _, name := range names {
 			if err := os.Symlink(to, filepath.Join(base, "root", name)); err != nil {
 				t.Fatal(err)
@@ -88,16 +89,11 @@ func TestInside_Resolve_VIO10(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	in := inside{root}
 	// The kernel names what it finds from this process's root on: in a sandbox, from the sandbox's.
-	resolve := func(p bpf.TracedPath) string {
-		for range 2 { // what is not in memory is not waited for
-			if err := filepath.WalkDir(base, func(string, os.DirEntry, error) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return strings.TrimPrefix(in.resolve(p), filepath.Join(base, "root"))
-	}
+	in := inside{root, func(fd int) (string, bool) {
+		found, ok := nameOf(fd)
+		return path.Clean("/" + strings.TrimPrefix(found, filepath.Join(base, "root"))), ok
+	}}
 	for _, c := range []struct {
 		dir, text string
 		follow    bool
@@ -114,16 +110,20 @@ func TestInside_Resolve_VIO10(t *testing.T) {
 		{"/", "/relative/../x", false, "/a/x"},
 		{"/", "/absolute/b/up/b/y/z", true, "/a/b/y/z"},
 		{"/a", "../absolute/x", true, "/a/x"},
-		{"/a", "out/x", true, "/a/out/x"}, // nothing of that name is inside
-		{"/", "/dangling", true, "/dangling"},
-		{"/", "/dangling/x", true, "/dangling/x"},
+		{"/a", "out/x", true, "/outside/x"}, // nothing of that name is inside
+		{"/", "/dangling", true, "/none"},
+		{"/", "/dangling", false, "/dangling"},
+		{"/", "/dangling/x", true, "/none/x"},
+		{"/", "/twice/x", true, "/none/x"},
 		{"/", "/loop/x", true, "/loop/x"},
+		{"/", "/magic/x", true, "/proc/self/root/x"},
+		{"/", "/storm/storm/storm/x", true, "/storm/storm/storm/x"},
 		{"/", "/none/../none2/./x", true, "/none2/x"},
 		{"/a/b", "", true, "/a/b"},
-		{"/a/b", "../../../../..", true, ""},
+		{"/a/b", "../../../../..", true, "/"},
 		{"/", strings.Repeat("x/", 400) + "y", true, "/" + strings.Repeat("x/", 400) + "y"},
 	} {
-		if got := resolve(bpf.TracedPath{Dir: c.dir, Text: c.text, Follow: c.follow}); got != c.want {
+		if got := in.resolve(bpf.TracedPath{Dir: c.dir, Text: c.text, Follow: c.follow}); got != c.want {
 			t.Errorf("%s %s, %v: %s, want %s", c.dir, c.text, c.follow, got, c.want)
 		}
 	}
