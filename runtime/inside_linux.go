@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"os"
 	"path"
 	"runtime"
@@ -91,8 +92,15 @@ func (r *resolution) find(full string, flags uint64, ask func(fd int) (string, b
 	if r.left--; r.left < 0 {
 		return "", false
 	}
-	fd, err := unix.Openat2(int(r.root.Fd()), full, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | resolveCached})
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | resolveCached}
+	fd, err := unix.Openat2(int(r.root.Fd()), full, &how)
+	for range 2 {
+		if !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		fd, err = unix.Openat2(int(r.root.Fd()), full, &how) // a mount or a rename anywhere on the host came in between
+	}
 	runtime.KeepAlive(r.root)
 	if err != nil {
 		return "", false
