@@ -190,7 +190,7 @@ func (p *prepared) verdict(err error) (status int, text string) {
 	if killed, ok := errors.AsType[*ns.KilledError](err); ok {
 		return 128 + int(killed.Signal), err.Error()
 	}
-	if p.cmd.interrupted.killed {
+	if p.cmd.interrupted.killed || p.cmd.ctx.Err() != nil {
 		return 128 + int(unix.SIGKILL), err.Error()
 	}
 	return exitFailure, err.Error()
