@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/signal"
 	goruntime "runtime"
 	"runtime/pprof"
 	"strings"
@@ -14,6 +15,10 @@ import (
 // TestMain checks at the end that no test has left a goroutine or a descriptor: every session and command of them is closed
 // then (LIB-6, LIB-17, LIB-51).
 func TestMain(m *testing.M) {
+	// Package signal keeps a goroutine from its first use on, and fuzzing uses it.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt)
+	signal.Stop(caught)
 	before := leftovers{goroutines: goruntime.NumGoroutine(), files: openFiles()}
 	code := m.Run()
 	if code == 0 && !before.settle() {

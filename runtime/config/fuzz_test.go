@@ -7,6 +7,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 var platforms = []string{"linux", "darwin", "windows"}
@@ -166,6 +169,28 @@ func FuzzCompileExtract(f *testing.F) {
 		groups, err := surveyGroups(pattern)
 		if err != nil || len(re.GetGroupNumbers()) != groups.count+1 {
 			t.Errorf("CFG-37: %q: engine has groups %v, the pattern has %d, %v", pattern, re.GetGroupNumbers(), groups.count, err)
+		}
+	})
+}
+
+// FuzzDecodeOverride_LIB13: what an override makes of a session is valid, or refused, and the session stays as it is.
+func FuzzDecodeOverride_LIB13(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"filesystem":{}}`, `{"filesystem":{"disabled":true,"denyRead":["a*"]}}`, `{"network":{"allowedDomains":["a.example"]}}`,
+		`{"network":{"deniedDomains":[]}}`, `{"git":{"safeDirectories":["/x"]},"allowPty":true}`, `{"credentials":{"envVars":[{"name":"A","mode":"deny"}]}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := DecodeOverride(data)
+		if err != nil {
+			return
+		}
+		session := sessionConfig()
+		c, err := o.Apply(session)
+		if err == nil && c.Validate() != nil {
+			t.Errorf("%q makes an invalid configuration: %v", data, c.Validate())
+		}
+		if d := cmp.Diff(sessionConfig(), session, cmpopts.IgnoreUnexported(Config{})); d != "" {
+			t.Errorf("%q changes the session:\n%s", data, d)
 		}
 	})
 }
