@@ -94,6 +94,7 @@ var actions = map[string]func(string) error{
 	"read":      openForReading,
 	"repeat":    repeat,
 	"trace":     traceForever,
+	"tracing":   func(string) error { return reasonOf(TracingSupported()) },
 	"mknod":     func(name string) error { return unix.Mknod(name, unix.S_IFIFO|0o600, 0) },
 	"symlink":   func(name string) error { return unix.Symlink("to", name) },
 	"create": func(name string) error {
@@ -127,8 +128,10 @@ func setName(name string) error {
 	return prctlName(p)
 }
 
-func supportedAsText() error {
-	err := Supported()
+func supportedAsText() error { return reasonOf(Supported()) }
+
+// reasonOf is the reason inside an error, which has the same text in the parent.
+func reasonOf(err error) error {
 	for _, reason := range []error{ErrNoCapability, ErrInactive, ErrOldKernel, ErrRefused} {
 		if errors.Is(err, reason) {
 			return reason

@@ -3,6 +3,7 @@ package bpf
 import (
 	"errors"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -42,14 +43,19 @@ func TestSupported_Capabilities(t *testing.T) {
 		if m, why := Choose(Need{Names: true}, Supported()); m != Broker || why == "" {
 			t.Errorf("an ordinary user gets %v, %q", m, why)
 		}
+		if err := TracingSupported(); !errors.Is(err, ErrNoCapability) || strings.Contains(err.Error(), "LSM") {
+			t.Errorf("an ordinary user: %v", err)
+		}
 		return
 	}
 	user := childCommand(0, 0)
 	user.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	bounded := childCommand(0, unix.CLONE_NEWUSER)
 	for what, cmd := range map[string]*child{"an ordinary user": start(t, user), "root of a user namespace": start(t, bounded)} {
-		if got := cmd.do("supported"); got != ErrNoCapability.Error() {
-			t.Errorf("%s: %s", what, got)
+		for _, question := range []string{"supported", "tracing"} {
+			if got := cmd.do(question); got != ErrNoCapability.Error() {
+				t.Errorf("%s, %s: %s", what, question, got)
+			}
 		}
 	}
 }
