@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +24,7 @@ type fakeHooks struct {
 
 	mu       sync.Mutex
 	loads    int
-	closed   int
+	closed   atomic.Int32
 	r, w     *os.File
 	sessions []*fakeHookSession
 }
@@ -32,7 +33,7 @@ type fakeHookSession struct {
 	namespace uint64 // its inode
 	rules     []bpf.Rule
 	report    func(bpf.Refusal)
-	closed    bool
+	closed    atomic.Bool
 	of        *fakeHooks
 }
 
@@ -78,7 +79,7 @@ func (k *fakeHooks) Links() []*os.File { return []*os.File{k.w} }
 func (k *fakeHooks) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.closed++
+	k.closed.Add(1)
 	k.w.Close() // a test may have closed it before
 	return nil
 }
@@ -91,7 +92,7 @@ func (s *fakeHookSession) Add(rules []bpf.Rule) error {
 func (s *fakeHookSession) Close() error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	s.closed = true
+	s.closed.Store(true)
 	return nil
 }
 

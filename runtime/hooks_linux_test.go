@@ -50,8 +50,8 @@ func TestKernelMechanism_FS30(t *testing.T) {
 		t.Error("nobody holds the hooks while commands run")
 	}
 	first.end()
-	if !s.closed || k.sessions[1].closed {
-		t.Errorf("the first command has ended, and its rules: %v, those of the second: %v", s.closed, k.sessions[1].closed)
+	if !s.closed.Load() || k.sessions[1].closed.Load() {
+		t.Errorf("the first command has ended, and its rules: %v, those of the second: %v", s.closed.Load(), k.sessions[1].closed.Load())
 	}
 	if !k.held(t) {
 		t.Error("nobody holds the hooks while a command runs")
@@ -60,7 +60,7 @@ func TestKernelMechanism_FS30(t *testing.T) {
 	if k.held(t) {
 		t.Error("the hooks are held although all commands have ended")
 	}
-	if k.closed != 0 {
+	if k.closed.Load() != 0 {
 		t.Error("the hooks are gone before the session")
 	}
 }
@@ -150,7 +150,7 @@ func TestKernelMechanism_FallsBack_FS30(t *testing.T) {
 				c.end()
 			}
 			for _, s := range k.sessions {
-				if !s.closed {
+				if !s.closed.Load() {
 					t.Error("rules of an attempt that failed are still in force")
 				}
 			}
@@ -220,7 +220,7 @@ func TestKernelMechanism_LeavesNothingOfAFailedStart(t *testing.T) {
 	if err := cmd.Start(); err == nil {
 		t.Fatal("an argument with a NUL byte was passed on")
 	}
-	if len(k.sessions) != 1 || !k.sessions[0].closed {
+	if len(k.sessions) != 1 || !k.sessions[0].closed.Load() {
 		t.Errorf("%d sessions, want one that is closed", len(k.sessions))
 	}
 	k.w.Close()
@@ -248,8 +248,8 @@ func TestKernelMechanism_ManyAtOnce(t *testing.T) {
 		}
 	}
 	for _, s := range k.sessions {
-		if !s.closed || len(s.rules) == 0 {
-			t.Errorf("closed: %v, %d rules", s.closed, len(s.rules))
+		if !s.closed.Load() || len(s.rules) == 0 {
+			t.Errorf("closed: %v, %d rules", s.closed.Load(), len(s.rules))
 		}
 	}
 	if k.loads != 1 || len(k.sessions) != n || h.hooks.used != 0 {
@@ -267,15 +267,15 @@ func TestKernelMechanism_EndsWithTheSession_LIB35(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if k.closed != 0 || k.sessions[0].closed {
-		t.Errorf("the command runs, and its rules are gone: %d, %v", k.closed, k.sessions[0].closed)
+	if k.closed.Load() != 0 || k.sessions[0].closed.Load() {
+		t.Errorf("the command runs, and its rules are gone: %d, %v", k.closed.Load(), k.sessions[0].closed.Load())
 	}
 	c.in.WriteString("\n")
 	if err := c.Wait(); err != nil {
 		t.Errorf("a command that outlives its session: %v", err)
 	}
-	if k.closed != 1 || !k.sessions[0].closed || k.held(t) {
-		t.Errorf("closed %d times, its rules %v, held %v", k.closed, k.sessions[0].closed, k.held(t))
+	if k.closed.Load() != 1 || !k.sessions[0].closed.Load() || k.held(t) {
+		t.Errorf("closed %d times, its rules %v, held %v", k.closed.Load(), k.sessions[0].closed.Load(), k.held(t))
 	}
 	if err := h.hooks.load(); !errors.Is(err, ErrClosed) {
 		t.Errorf("a launch after Close: %v", err)
