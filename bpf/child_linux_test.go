@@ -94,6 +94,7 @@ var actions = map[string]func(string) error{
 	"read":      openForReading,
 	"repeat":    repeat,
 	"trace":     traceForever,
+	"pipe":      markPipe,
 	"tracing":   func(string) error { return reasonOf(TracingSupported()) },
 	"mknod":     func(name string) error { return unix.Mknod(name, unix.S_IFIFO|0o600, 0) },
 	"symlink":   func(name string) error { return unix.Symlink("to", name) },

@@ -41,6 +41,8 @@ const (
 	eventSize   = eventHeader + 16384 + 4096
 	// eventUnusable are the problems after which a path says nothing.
 	eventUnusable = 3
+	// eventNowhere is said of what has no path.
+	eventNowhere = 4
 )
 
 // event is a record as the program wrote it.

@@ -300,7 +300,7 @@ func (t *Tracer) deliver(record []byte) {
 	t.mu.Lock()
 	trace := t.traces[e.session]
 	t.mu.Unlock()
-	if trace == nil {
+	if trace == nil || e.problems&eventNowhere != 0 {
 		return
 	}
 	if refused, ok := t.refused(&e); ok {

@@ -154,6 +154,16 @@ func TestTracer_Options(t *testing.T) {
 	}
 }
 
+// A call about a descriptor that has no path is about no rule of anybody: it is not told, nor counted as lost.
+func TestTracer_WithoutPath(t *testing.T) {
+	tr := newTracer(t)
+	c := startChild(t, 0)
+	told, answers := traced(t, tr, c, TraceOptions{Reads: true}, "pipe")
+	if len(told) != 0 || answers[0] != answer(unix.EPERM) {
+		t.Errorf("%v, told %+v", answers, told)
+	}
+}
+
 // Two sandboxes never mix, and a process outside of every sandbox is in none.
 func TestTracer_TellsSandboxesApart_VIO7(t *testing.T) {
 	tr, dir := newTracer(t), foreignDir(t)

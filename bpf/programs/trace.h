@@ -54,8 +54,9 @@ struct traced {
 	__u32 links; /* how often a symbolic link may have come to be: what was known of paths holds no more */
 };
 
-/* DEEP: the way to the root is longer than MAX_STEPS or the record. UNREAD: a path could not be read. */
-enum { DEEP = 1, UNREAD = 2 };
+/* DEEP: the way to the root is longer than MAX_STEPS or the record. UNREAD: a path could not be read. NOWHERE: it is of
+ * something that has no place in any directory, such as a pipe. */
+enum { DEEP = 1, UNREAD = 2, NOWHERE = 4 };
 
 struct event {
 	__u64 session;
@@ -295,6 +296,7 @@ static long step(__u32 index, struct walk *w)
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
 	if (parent == dentry) {
+		w->e->problems |= NOWHERE;
 		w->done = 1;
 		return 1;
 	}
