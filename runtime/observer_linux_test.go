@@ -295,3 +295,31 @@ func TestObserved_NotTheLauncher(t *testing.T) {
 		}
 	}
 }
+
+// Where nobody can tell what the kernel refuses, the session says so, once, and the command runs.
+func TestObserved_SaysWhereItCannot(t *testing.T) {
+	available := brokerAvailable
+	t.Cleanup(func() { brokerAvailable = available })
+	dir, cfg := tracedTree(t)
+	var mu sync.Mutex
+	var warnings []string
+	s, got := observedSession(t, MonitorAll, cfg, WithWarnings(func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		warnings = append(warnings, line)
+	}))
+	reason := &notify.UnavailableError{Reason: notify.ReasonListener}
+	brokerAvailable = func() error { return reason }
+	for range 2 {
+		if answers := tracedCalls(t, s, dir, "", "mkdir outside/x"); !slices.Equal(answers, []string{"EROFS"}) {
+			t.Errorf("%q", answers)
+		}
+	}
+	said := slices.DeleteFunc(warnings, func(w string) bool { return !strings.Contains(w, "is not reported") })
+	if len(said) != 1 || !strings.Contains(said[0], reason.Error()) {
+		t.Errorf("%q", said)
+	}
+	if list := got.take(); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}

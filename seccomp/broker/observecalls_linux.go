@@ -231,9 +231,8 @@ func (c *call) lookRename(fromFD int32, from uint64, toFD int32, to uint64, flag
 	}
 	next, ok := c.spotAt(toFD, to, wanted{name: true})
 	switch {
-	case !ok, next.fd < 0 && !next.inDir:
-		c.seeRemove(&old)
-		return
+	case !ok, next.fd < 0 && next.errno == unix.ENOENT && !next.inDir:
+		return // the directories count first
 	case flags&unix.RENAME_NOREPLACE != 0 && next.fd >= 0:
 		return
 	case c.seeRemove(&old):
