@@ -463,8 +463,8 @@ func TestPrepare_LostDescriptors(t *testing.T) {
 // TestPrepare_WrongMessages: what is no stand-in gets nothing, and does not use up the launch.
 func TestPrepare_WrongMessages(t *testing.T) {
 	s := newSession(t, nil)
+	before := leftovers{files: openFiles()}
 	l := prepare(t, sh(t, s, "exit 6"))
-	before := len(openFiles())
 	for _, m := range [][]byte{{'x'}, {'H'}, {'H', 1}, {'H', 1, 1}, bytes.Repeat([]byte("H"), 100)} {
 		for _, rights := range [][]byte{nil, unix.UnixRights(0), unix.UnixRights(0, 0, 1, 2), unix.UnixRights(0, 0, 0, 0, 0, 0)} {
 			_, err := unix.SendmsgN(int(l.Files[0].Fd()), m, rights, nil, 0)
@@ -474,8 +474,9 @@ func TestPrepare_WrongMessages(t *testing.T) {
 	if code := exitCode(t, l.spawn().Run()); code != 6 {
 		t.Errorf("status %d, want 6", code)
 	}
-	if now := len(openFiles()); now > before {
-		t.Errorf("%d descriptors are open, %d before", now, before)
+	succeed(t, l.Release())
+	if extra := before.extraFiles(); len(extra) > 0 {
+		t.Errorf("descriptors are left: %v", extra)
 	}
 }
 
@@ -603,6 +604,66 @@ func TestPrepare_CancelledWhileItRuns_LIB17(t *testing.T) {
 	cancel(errCause)
 	if code := exitCode(t, p.Wait()); code != 137 || errs.String() != "srt: "+errCause.Error()+"\n" {
 		t.Errorf("%d, %q", code, errs.String())
+	}
+}
+
+// TestPrepare_ReleasedDuringTheLaunch: a launch may be released at every point, and nothing is left.
+func TestPrepare_ReleasedDuringTheLaunch_LIB18(t *testing.T) {
+	for _, phase := range []string{"identities read", "namespaces made", "files planned", "program done"} {
+		released := make(chan error, 1)
+		launches := make(chan *Launch, 1)
+		s := newSession(t, nil, WithTiming(func(now string) {
+			if now == phase {
+				l := <-launches
+				go func() { released <- l.Release() }()
+				for !l.prepared.aborted.Load() { // Release waits for the launch, which is to end now
+					time.Sleep(time.Millisecond)
+				}
+			}
+		}))
+		before := leftovers{files: openFiles()}
+		c := sh(t, s, "sleep 300; echo ran")
+		c.Cancel = func() error { return nil } // Release does not depend on it
+		l := prepare(t, c)
+		p := l.spawn()
+		var errs bytes.Buffer
+		p.Stderr = &errs
+		r, w := pipe(t)
+		p.Stdout = w
+		succeed(t, p.Start())
+		launches <- l
+		succeed(t, <-released)
+		if code := exitCode(t, p.Wait()); code != 137 || !strings.HasPrefix(errs.String(), "srt: ") {
+			t.Errorf("%s: %d, %q", phase, code, errs.String())
+		}
+		w.Close()
+		if out, err := io.ReadAll(r); err != nil || len(out) > 0 {
+			t.Errorf("%s: %q, %v", phase, out, err)
+		}
+		r.Close()
+		noChildren(t)
+		if extra := before.extraFiles(); len(extra) > 0 {
+			t.Errorf("%s: descriptors are left: %v", phase, extra)
+		}
+	}
+}
+
+// TestPrepare_OtherUsers: the command would have the session's rights.
+func TestPrepare_OtherUsers(t *testing.T) {
+	s := newSession(t, nil)
+	const nobody = 65534
+	for _, c := range []struct{ uid, gid int }{{os.Getuid(), nobody}, {nobody, os.Getgid()}} {
+		l := prepare(t, sh(t, s, "echo ran"))
+		p := l.spawn()
+		p.Dir = "/"
+		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.uid), Gid: uint32(c.gid), NoSetGroups: true}}
+		out, err := p.CombinedOutput()
+		if errors.Is(err, syscall.EPERM) && os.Getuid() != 0 {
+			continue // only root can spawn so
+		}
+		if exitCode(t, err) != 1 || !strings.Contains(string(out), "Spawn it with these") {
+			t.Errorf("%+v: %q, %v", c, out, err)
+		}
 	}
 }
 

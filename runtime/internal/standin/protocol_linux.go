@@ -205,13 +205,13 @@ func (c *Caller) Started(shared bool) error {
 
 // Signal waits for the next signal that the process was sent. An error means that the process is gone, or Close was called.
 func (c *Caller) Signal() (unix.Signal, error) {
-	var buf [2]byte
+	var buf [3]byte // a longer message shows
 	for {
 		n, err := c.link.Read(buf[:])
 		if err != nil {
 			return 0, err
 		}
-		if n == len(buf) && buf[0] == kindSignal {
+		if n == 2 && buf[0] == kindSignal {
 			return unix.Signal(buf[1]), nil
 		}
 	}
