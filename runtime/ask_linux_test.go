@@ -33,6 +33,12 @@ type askWorld struct {
 // newAskWorld makes one that asks f; change may alter the configuration.
 func newAskWorld(t *testing.T, f AskFunc, change func(*config.Config), list ...AskOption) *askWorld {
 	t.Helper()
+	return newWayOut(t, change, WithAsk(f, list...))
+}
+
+// newWayOut makes one with options of the test's own.
+func newWayOut(t *testing.T, change func(*config.Config), list ...Option) *askWorld {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +60,12 @@ func newAskWorld(t *testing.T, f AskFunc, change func(*config.Config), list ...A
 	if change != nil {
 		change(cfg)
 	}
-	w.Sandbox, err = New(t.Context(), cfg, WithAsk(f, list...), WithOnViolation(func(e violation.Event) {
+	record := WithOnViolation(func(e violation.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.lines = append(w.lines, e.Line())
-	}))
+	})
+	w.Sandbox, err = New(t.Context(), cfg, append(list, record)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"log/slog"
 
+	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
@@ -17,6 +18,7 @@ type options struct {
 	monitor     Monitor
 	observe     bool // the observer, even where a tracer can be had; tests set it
 	ask         asking
+	filter      proxy.RequestFilter
 }
 
 // newOptions applies options to the defaults.
@@ -72,6 +74,13 @@ func WithTiming(f func(phase string)) Option {
 		}
 	}
 }
+
+// WithRequestFilter lets f decide about each plain HTTP request to an allowed host, after every other check and before
+// anything is dialled (LIB-1, NET-35 to NET-37). It is fixed for the life of the session (LIB-23), and so are the settings
+// that go with it: network.ambiguousRequestTarget and network.allowPlaintextHeaderSet. What passes through a tunnel
+// (CONNECT, SOCKS, and the connections of programs that know no proxy) it does not see: network.refuseOpaqueTunnels refuses
+// those. A nil f is none.
+func WithRequestFilter(f proxy.RequestFilter) Option { return func(o *options) { o.filter = f } }
 
 // Monitor says which refusals of the kernel are reported beside those of the proxies and the broker, which always are
 // (LIB-1).

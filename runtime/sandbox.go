@@ -108,6 +108,8 @@ func (s *Sandbox) startProxy() error {
 		RequireHostMatch: n.RequireHostMatch, RefuseOpaqueTunnels: n.RefuseOpaqueTunnels,
 		StripResponseHeaders: n.StripResponseHeaders, OnViolation: s.report, Logger: s.opts.logger,
 		Commands: &s.lists, Ask: s.askProxy(),
+		Filtering: proxy.Filtering{Filter: s.opts.filter, AllowPlaintextHeaderSet: n.AllowPlaintextHeaderSet,
+			AmbiguousRequestTarget: n.AmbiguousRequestTarget},
 	})
 	return err
 }
