@@ -115,9 +115,10 @@ func (s *Server) decideByAsking(ctx context.Context, a asking, v policy.Verdict)
 			select {
 			case answered <- v:
 			case <-ctx.Done():
-				// What the user has decided is recorded even though the client did not wait for it (LIB-29); that the
-				// callback gave up with its context is no decision.
-				if !v.Allowed && v.Reason != reasonPromptFailed && s.ctx.Err() == nil {
+				// What the user has decided is recorded even though the client did not wait for it, or its command has
+				// ended, and this view of the server with it (LIB-29); that the callback gave up with its context is no
+				// decision.
+				if !v.Allowed && v.Reason != reasonPromptFailed && !s.isClosed() {
 					s.reportAs(a, v)
 				}
 			}
