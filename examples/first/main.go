@@ -15,7 +15,7 @@ import (
 )
 
 const settings = `{
-  "network":    { "allowedDomains": ["proxy.golang.org"], "deniedDomains": [] },
+  "network":    { "allowedDomains": ["modules.example.com"], "deniedDomains": [] },
   "filesystem": { "denyRead": ["~/.ssh"], "allowWrite": ["."], "denyWrite": [".git"] }
 }`
 
