@@ -258,3 +258,55 @@ func TestNET16_RulesThatStayAreTheSameObject(t *testing.T) {
 		t.Error("an update of the rules has not changed them")
 	}
 }
+
+// TestLIB12_LIB21_LIB22_WhatAnUpdateReaches: hosts open and close for a command that runs, although its session began with
+// none, and its rules about files stay; the next launch has the new ones. What is ignored counts at once.
+func TestLIB12_LIB21_LIB22_WhatAnUpdateReaches(t *testing.T) {
+	port := greeter(t)
+	w := newWorld(t, 2)
+	s := newSession(t, func(c *config.Config) { *c = *w.config(0) })
+	d := converse(t, s, `case $q in
+		connect) (exec 3<>/dev/tcp/127.0.0.1/`+port+` && head -n 1 <&3) 2>/dev/null || echo refused;;
+		other) (exec 3<>/dev/tcp/192.0.2.1/9) 2>/dev/null || echo refused;;
+		files) `+w.script()+`; echo;;
+		esac`)
+	if got := d.ask("connect"); got != "refused" {
+		t.Errorf("no host is allowed: %q", got)
+	}
+	for _, c := range []struct {
+		name    string
+		allowed []string
+		denied  []string
+		ignored string
+		connect string
+		total   uint64
+	}{
+		{"allowed", []string{"127.0.0.1:" + port}, nil, "nothing", "hello", 1},
+		{"denied", []string{"127.0.0.1:" + port}, []string{"127.0.0.1"}, "192.0.2.1", "refused", 1},
+		{"allowed no more", nil, nil, "nothing", "refused", 2},
+	} {
+		next := w.config(1)
+		next.Network.AllowedDomains, next.Network.DeniedDomains = c.allowed, c.denied
+		next.IgnoreViolations = map[string][]string{"*": {c.ignored}}
+		if notLive, err := s.Update(t.Context(), next); err != nil || len(notLive) > 0 {
+			t.Fatal(notLive, err)
+		}
+		if got := d.ask("connect"); got != c.connect {
+			t.Errorf("%s: %q", c.name, got)
+		}
+		if got := d.ask("other"); got != "refused" {
+			t.Errorf("%s, another host: %q", c.name, got)
+		}
+		if total := s.Violations().Total(); total != c.total {
+			t.Errorf("%s: %d violations, want %d", c.name, total, c.total)
+		}
+	}
+	if got := d.ask("files"); got != "w0 h0" {
+		t.Errorf("the rules of a running command: %q", got)
+	}
+	if out, err := sh(t, s, w.script()).Output(); err != nil || string(out) != "w1 h1 " {
+		t.Errorf("the next launch: %q, %v", out, err)
+	}
+	d.in.Close()
+	succeed(t, d.Wait())
+}

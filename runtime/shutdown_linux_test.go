@@ -25,9 +25,9 @@ type dialogue struct {
 }
 
 // converse starts a script that handles a line in $q.
-func converse(t *testing.T, s *Sandbox, ctx context.Context, handle string) *dialogue {
+func converse(t *testing.T, s *Sandbox, handle string) *dialogue {
 	t.Helper()
-	c := plain(t, s.Shell(ctx, `while read -r q; do `+handle+`; done`))
+	c := plain(t, s.Shell(context.Background(), `while read -r q; do `+handle+`; done`))
 	in, err := c.StdinPipe()
 	succeed(t, err)
 	out, err := c.StdoutPipe()
@@ -78,7 +78,7 @@ func TestLIB35_case23_CloseLeavesCommandsConfined(t *testing.T) {
 	cfg := w.config(0)
 	cfg.Network.AllowedDomains = []string{"127.0.0.1:" + port}
 	s := newSession(t, func(c *config.Config) { *c = *cfg })
-	d := converse(t, s, t.Context(), `case $q in
+	d := converse(t, s, `case $q in
 		connect) (exec 3<>/dev/tcp/127.0.0.1/`+port+` && head -n 1 <&3) 2>/dev/null || echo refused;;
 		open) exec 4<>/dev/tcp/127.0.0.1/`+port+` && head -n 1 <&4;;
 		read) { read -r x <&4; } 2>/dev/null && echo more || echo ended;;
@@ -158,7 +158,7 @@ func TestLIB51_AfterClose(t *testing.T) {
 
 func TestLIB51_ShutdownAwaitsCommands(t *testing.T) {
 	s := newSession(t, nil)
-	d := converse(t, s, t.Context(), `echo "$q"`)
+	d := converse(t, s, `echo "$q"`)
 	down := make(chan error)
 	go func() { down <- s.Shutdown(context.Background()) }()
 	for s.register(d.Cmd) == nil { // until it refuses; the command is registered as it is
@@ -184,7 +184,7 @@ func TestLIB51_ShutdownKillsTheRestWhenItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var commands []*dialogue
 	for range 3 {
-		commands = append(commands, converse(t, s, context.Background(), `trap "" TERM; sleep 300`))
+		commands = append(commands, converse(t, s, `trap "" TERM; sleep 300`))
 	}
 	cancel(errCause)
 	if err := s.Shutdown(ctx); err != errCause { //nolint:errorlint // the cause itself

@@ -112,8 +112,6 @@ func (s *streams) null() (*os.File, error) {
 	return f, err
 }
 
-func (s *streams) pipe() (r, w *os.File, err error) { return os.Pipe() }
-
 // begin copies, once the command has its ends.
 func (s *streams) begin() {
 	closeFiles(&s.theirs)
@@ -153,7 +151,7 @@ func (s *streams) finish(delay time.Duration, from time.Time) (err error) {
 		case <-late:
 			closeFiles(&s.ours)
 			for range left {
-				<-s.copied // what it returns is about the closing
+				<-s.copied //nolint:errcheck // it is about the closing
 			}
 			return exec.ErrWaitDelay
 		}

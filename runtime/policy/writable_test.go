@@ -6,7 +6,7 @@ import (
 )
 
 func TestMayWrite_LIB10(t *testing.T) {
-	real := func(p string) string { return strings.Replace(p, "/link", "/dir", 1) }
+	unlinked := func(p string) string { return strings.Replace(p, "/link", "/dir", 1) }
 	for _, c := range []struct {
 		allow, deny []string
 		path        string
@@ -27,7 +27,7 @@ func TestMayWrite_LIB10(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := MayWrite(c.path, "/h", rules, real); got != c.want {
+		if got := MayWrite(c.path, "/h", rules, unlinked); got != c.want {
 			t.Errorf("%s with %v less %v: %v", c.path, c.allow, c.deny, got)
 		}
 	}
