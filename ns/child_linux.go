@@ -56,9 +56,11 @@ type child struct {
 	capHead capHeader
 	capData [2]capData
 	noFile  rlimit.Limit
-	null    uintptr  // Command.Null
-	dev     uintptr  // path of what is opened there
-	reply   uintptr  // where failures are reported: ctlFD, but for a command whose null is at that number
+	null    uintptr // Command.Null
+	dev     uintptr // path of what is opened there
+	reply   uintptr // where failures are reported: ctlFD, but for a command whose null is at that number
+	blocked uint64  // signal mask of the command: that of the thread that forked
+	action  sigaction
 	execs   *uintptr // candidate paths, in order
 	nexecs  int
 	argv    *uintptr
@@ -66,6 +68,17 @@ type child struct {
 	sh      uintptr
 	envp    *uintptr
 }
+
+// sigaction is the kernel's structure of that name; handler is where it has the handler, 0 for the default action.
+type sigaction struct {
+	handler uintptr
+	_       [3]uint64
+}
+
+const (
+	sigIgnored = 1 // SIG_IGN
+	signals    = 64
+)
 
 type pollFD struct {
 	fd      int32
@@ -94,6 +107,9 @@ func sys(trap, a, b, c, d, e, f uintptr) (uintptr, uintptr) {
 //go:norace
 //go:nosplit
 func childMain(c *child) {
+	if errno := dropHandlers(c); errno != 0 {
+		fail(c, programFixed, fixedSignals, errno)
+	}
 	if step, errno := handOver(c); errno != 0 {
 		fail(c, programFixed, step, errno)
 	}
@@ -109,6 +125,26 @@ func childMain(c *child) {
 	for {
 		supervise(c)
 	}
+}
+
+// dropHandlers gives every signal that has a handler its default action: handlers are for the program that this is a copy of. What
+// is ignored stays ignored (execve(2)).
+//
+//go:norace
+//go:nosplit
+func dropHandlers(c *child) uintptr {
+	for sig := uintptr(1); sig <= signals; sig++ {
+		c.action = sigaction{}
+		sys(syscall.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&c.action)), 8, 0, 0)
+		if c.action.handler <= sigIgnored {
+			continue
+		}
+		c.action = sigaction{}
+		if _, errno := sys(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&c.action)), 0, 8, 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	return 0
 }
 
 // handOver puts the descriptors that the child keeps at their places and closes every other one, those of other

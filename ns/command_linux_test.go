@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -102,5 +105,24 @@ func TestWrongMapsEndTheStart(t *testing.T) {
 	out, _, err := run(t, c)
 	if err == nil || out != "" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A command has the signal mask of who started it, and ignores what is ignored there, as a child of package os/exec does
+// (execve(2)). Its handlers are none of the host side's.
+func TestSignalsAreThoseOfAnyChild(t *testing.T) {
+	signal.Ignore(syscall.SIGUSR1)
+	t.Cleanup(func() { signal.Reset(syscall.SIGUSR1) })
+	args := []string{"/bin/grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"}
+	want, err := exec.Command(args[0], args[1:]...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := run(t, minimal(newProgram(t), args...))
+	if err != nil || got != string(want) {
+		t.Errorf("in a sandbox\n%swithout one\n%s%v", got, want, err)
+	}
+	if !strings.Contains(got, "SigIgn:\t0000000000000200") {
+		t.Errorf("SIGUSR1 is not ignored:\n%s", got)
 	}
 }

@@ -21,6 +21,7 @@ const (
 	fixedTerminal
 	fixedNull
 	fixedLimit
+	fixedSignals
 	fixedHand
 )
 
@@ -36,6 +37,7 @@ var fixedSteps = [...]string{
 	fixedTerminal:   "give the command its place on the terminal",
 	fixedNull:       "open the null device in the place of a descriptor that stays with the caller",
 	fixedLimit:      "restore the limit of open files",
+	fixedSignals:    "reset the handlers and the mask of signals",
 	fixedHand:       "hand over the descriptors of a hand",
 }
 

@@ -1,10 +1,16 @@
 package ns
 
-import _ "unsafe" // for go:linkname
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
 
-// The three functions that package syscall itself calls around fork. They block signals and make any attempt to grow
-// the stack a crash; in the parent they undo that, in a child they reset handlers and the signal mask. The runtime
-// promises not to change them (golang.org/issue/67401). Their bodies are elsewhere, hence fork.s.
+	"golang.org/x/sys/unix"
+)
+
+// The two functions that package syscall itself calls around fork. They block signals and make any attempt to grow the
+// stack a crash; in the parent they undo that. The runtime promises not to change them (golang.org/issue/67401). Their
+// bodies are elsewhere, hence fork.s.
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()
@@ -12,11 +18,74 @@ func beforeFork()
 //go:linkname afterFork syscall.runtime_AfterFork
 func afterFork()
 
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
-
 // vfork is clone(2) with flags that hold CLONE_VM and CLONE_VFORK. The caller's process continues once the child has
 // executed a program or ended; until then the child must not return from the function that called vfork.
 //
 //go:noescape
 func vfork(trap, flags uintptr) (pid, errno uintptr)
+
+// forkOn is clone(2) without CLONE_VM. The child calls the function that lies on the stack given, at stackArgument.
+//
+//go:noescape
+func forkOn(flags, stack, tls uintptr) (pid, errno uintptr)
+
+// launchpad is the memory with which a forked process begins. It is in memory that is shared with the host side.
+type launchpad struct {
+	stack [16 << 10]byte
+	// tls is what thread-local storage ends at on amd64, where the compiler loads the current goroutine from it after a call of
+	// assembly: none. Where C code is linked in, such variables lie as far before the end as there are others (the ABI's
+	// supplement for x86-64 thread-local storage).
+	tls [64 << 10]byte
+	_   [64]byte
+	own forkedProcess
+}
+
+// forkedProcess is what a new process is to be: exactly one of the two.
+type forkedProcess struct {
+	child *child
+	hand  *handState
+}
+
+// forked is the first function of a forked process. What is said at the top of child_linux.go holds for it.
+//
+//go:norace
+//go:nosplit
+func forked(p *forkedProcess) {
+	if p.hand != nil {
+		handMain(p.hand)
+	}
+	childMain(p.child)
+}
+
+// fork makes a process that is a copy of this one but for its heap, and begins on pad, which is in memory that the two
+// share.
+func fork(flags Namespaces, pad *launchpad) (uintptr, syscall.Errno) {
+	sp := uintptr(unsafe.Pointer(&pad.stack)) + unsafe.Sizeof(pad.stack) - 64
+	begin := forked
+	at := sp + stackArgument
+	*(*uintptr)(pointer(at)) = uintptr(unsafe.Pointer(&pad.own))
+	*(*uintptr)(pointer(at + 8)) = **(**uintptr)(unsafe.Pointer(&begin)) // the address of its code
+	runtime.LockOSThread() // the mask is the thread's
+	defer runtime.UnlockOSThread()
+	if pad.own.child != nil {
+		var mask unix.Sigset_t
+		if err := unix.PthreadSigmask(unix.SIG_BLOCK, nil, &mask); err != nil {
+			return 0, unix.EINVAL // of what it is asked here it has no other error (rt_sigprocmask(2))
+		}
+		pad.own.child.blocked = mask.Val[0]
+	}
+	heap.leaveOut(uintptr(unsafe.Pointer(pad)))
+	defer heap.takeIn()
+	return forkRaw(uintptr(flags)|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), sp, uintptr(unsafe.Pointer(&pad.tls))+unsafe.Sizeof(pad.tls))
+}
+
+// forkRaw is the clone itself. Between beforeFork and afterFork nothing in this process may grow the stack, hence one small
+// function.
+//
+//go:norace
+func forkRaw(flags, stack, tls uintptr) (uintptr, syscall.Errno) {
+	beforeFork()
+	pid, errno := forkOn(flags, stack, tls)
+	afterFork()
+	return pid, syscall.Errno(errno)
+}

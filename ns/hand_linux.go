@@ -108,7 +108,11 @@ func newHand(keep Capabilities) (*Hand, error) {
 	h := &Hand{ctl: -1, life: -1, reaped: true}
 	fixedGroups := keep != 0 && groupsAreFixed()
 	for i := range h.programs {
-		p, err := mapProgram(handSize+8*len(groups), "map memory for a hand")
+		size := handSize + 8*len(groups)
+		if i == 0 {
+			size += 2 * int(unsafe.Sizeof(launchpad{})) // half of a program's memory is for other things
+		}
+		p, err := mapProgram(size, "map memory for a hand")
 		if err != nil {
 			return nil, errors.Join(err, h.release())
 		}
@@ -117,6 +121,8 @@ func newHand(keep Capabilities) (*Hand, error) {
 	}
 	p := h.programs[0]
 	h.state = (*handState)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(handState{})), 8))))
+	p.pad = (*launchpad)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(launchpad{})), 16))))
+	p.pad.own.hand = h.state
 	list, _ := p.Buffer(4 * len(groups))
 	h.state.self.groups, h.state.self.ngroups = list.value, uintptr(len(groups))
 	p.start = p.data
@@ -177,7 +183,7 @@ func (h *Hand) start(c *HandConfig) error {
 		h.place(namespacesFD+i, f)
 	}
 	h.setUp(c, proc.entries)
-	pid, errno := forkHand(h.state)
+	pid, errno := fork(0, h.programs[0].pad)
 	runtime.KeepAlive(c)
 	if errno != 0 {
 		return &StepError{Op: "make a hand (clone)", Err: errno}
@@ -191,19 +197,6 @@ func (h *Hand) place(number int, f *os.File) {
 	if f != nil {
 		h.state.streams[number] = f.Fd()
 	}
-}
-
-// forkHand is to a hand what fork is to pid 1.
-//
-//go:norace
-func forkHand(c *handState) (uintptr, syscall.Errno) {
-	beforeFork()
-	pid, errno := sys(syscall.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if errno == 0 && pid == 0 {
-		handMain(c)
-	}
-	afterFork()
-	return pid, syscall.Errno(errno)
 }
 
 // Program gives a program of the hand, empty. What the last one's result points to is no longer valid. It is run once, by

@@ -23,6 +23,7 @@ type Program struct {
 	slots  uint32
 	labels []label
 	child  *child // in mem; Prepare's alone until Start
+	pad    *launchpad
 	err    error
 	bare   bool // it leaves no capability to the process (KeepCapabilities)
 
@@ -54,6 +55,8 @@ func NewProgram() (*Program, error) {
 		return nil, err
 	}
 	p.child = (*child)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(child{})), 8))))
+	p.pad = (*launchpad)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(launchpad{})), 16))))
+	p.pad.own.child = p.child
 	return p, nil
 }
 

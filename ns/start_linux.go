@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -42,7 +41,7 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 		ctl.Close()
 		return nil, err
 	}
-	pid, errno := fork(c.Namespaces, ch)
+	pid, errno := fork(c.Namespaces, program.pad)
 	runtime.KeepAlive(c)
 	unix.Close(pair[1])
 	if errno != 0 {
@@ -81,20 +80,6 @@ func (p *Prepared) Start(cmd *Command) (*Process, error) {
 func (p *Prepared) Close() error {
 	_ = p.process.abandon(nil) // why it could not have started is of no interest any more
 	return p.process.program.Release()
-}
-
-// fork is the clone itself. Between beforeFork and afterFork nothing in this process may grow the stack, hence one
-// small function.
-//
-//go:norace
-func fork(flags Namespaces, c *child) (uintptr, syscall.Errno) {
-	beforeFork()
-	pid, errno := sys(syscall.SYS_CLONE, uintptr(flags)|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if errno == 0 && pid == 0 {
-		childMain(c)
-	}
-	afterFork()
-	return pid, syscall.Errno(errno)
 }
 
 // prepare fills in what the new process needs until its program starts. It takes no memory of the program, which another
