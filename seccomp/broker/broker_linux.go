@@ -90,11 +90,8 @@ type Config struct {
 	Workers int
 }
 
-// defaultWorkers is Config.Workers when none is given, maxReports how many reports may wait.
-const (
-	defaultWorkers = 64
-	maxReports     = 1024
-)
+// defaultWorkers is Config.Workers when none is given.
+const defaultWorkers = 64
 
 // Server answers the calls of one sandbox. Its methods are safe for concurrent use.
 type Server struct {
@@ -115,10 +112,8 @@ type Server struct {
 	// moves is odd while something is being renamed, and counts the renames.
 	moves atomic.Uint64
 
-	pool pool
-
-	reports chan Denial
-	dropped atomic.Uint64
+	pool    pool
+	reports reports
 }
 
 // New makes a Server. It starts nothing yet.
@@ -135,7 +130,7 @@ func New(c Config) (*Server, error) {
 	case c.Workers == 0:
 		c.Workers = defaultWorkers
 	}
-	s := &Server{config: c, reports: make(chan Denial, maxReports)}
+	s := &Server{config: c, reports: reports{tell: c.Report}}
 	s.threads.entries = map[int]*thread{}
 	s.pool.prepare(s)
 	s.network.prepare(s)
@@ -147,12 +142,9 @@ func New(c Config) (*Server, error) {
 // the listener failed, and calls then wait until it is closed. When it returns, no thread, hand or descriptor of the Server
 // is left. It is called once.
 func (s *Server) Serve() error {
-	told := make(chan struct{})
-	go s.tell(told)
 	err := s.pool.run()
 	s.network.finish()
-	close(s.reports)
-	<-told
+	s.reports.finish()
 	s.threads.close()
 	s.unix.own.close()
 	s.observer.close()
@@ -166,25 +158,11 @@ func (s *Server) Close() error {
 }
 
 // Dropped is how many reports were left out because too many waited.
-func (s *Server) Dropped() uint64 { return s.dropped.Load() }
-
-// tell hands the reports on.
-func (s *Server) tell(done chan<- struct{}) {
-	defer close(done)
-	for d := range s.reports {
-		if s.config.Report != nil {
-			s.config.Report(d)
-		}
-	}
-}
+func (s *Server) Dropped() uint64 { return s.reports.lost() }
 
 func (s *Server) report(d Denial) {
 	if s.config.Refusing != nil {
 		s.config.Refusing(d)
 	}
-	select {
-	case s.reports <- d:
-	default:
-		s.dropped.Add(1)
-	}
+	s.reports.add(d)
 }
