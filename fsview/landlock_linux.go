@@ -127,11 +127,11 @@ func (pl *Plan) CompileLandlock(p *ns.Program, opts CompileOptions) ns.Slot {
 }
 
 // CompileRestrict appends the point of no return: the process and all its descendants are held by the ruleset. The
-// caller has appended no_new_privs before.
+// caller has appended no_new_privs before. The descriptor stays open until pid 1 closes all that the program opened, before
+// the command exists.
 func CompileRestrict(p *ns.Program, set ns.Slot) {
 	if set == 0 {
 		return
 	}
 	p.Call("enforce the Landlock ruleset", "", unix.SYS_LANDLOCK_RESTRICT_SELF, set.Arg(), ns.Int(0))
-	p.Close(set)
 }

@@ -44,6 +44,9 @@ const (
 	stepSize    = int(unsafe.Sizeof(step{}))
 )
 
+// usualSteps is how many steps most launch programs do not exceed.
+const usualSteps = 600
+
 // ErrProgramTooLarge says that a program does not fit in its memory. That of a launch program is more than the kernel's
 // limit of mounts needs (fs.mount-max), that of a hand's is handSize.
 var ErrProgramTooLarge = errors.New("the program of system calls is too large for its memory")
@@ -54,6 +57,7 @@ func NewProgram() (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.labels = make([]label, 0, usualSteps)
 	p.child = (*child)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(child{})), 8))))
 	p.pad = (*launchpad)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(launchpad{})), 16))))
 	p.pad.own.child = p.child

@@ -26,9 +26,6 @@ var brokerAvailable = sync.OnceValue(notify.Available)
 
 // writeFilters appends the filters. With a broker, its listener and the ruleset for its hands go to the host side.
 func (l *launch) writeFilters(p *ns.Program, ruleset ns.Slot) {
-	if l.brokered() && ruleset != 0 {
-		p.SendFiles(rulesetIndex, "the Landlock ruleset", ruleset)
-	}
 	fsview.CompileRestrict(p, ruleset)
 	for _, f := range seccomp.Stack(l.filters...) {
 		if !f.Notifies() {
@@ -36,7 +33,11 @@ func (l *launch) writeFilters(p *ns.Program, ruleset ns.Slot) {
 			continue
 		}
 		listener := p.FilterWithListener(f.Name, f.Program())
-		p.SendFiles(listenerIndex, "the listener", listener)
+		files := []ns.Slot{listener} // at listenerIndex and rulesetIndex
+		if ruleset != 0 {
+			files = append(files, ruleset)
+		}
+		p.SendFiles(listenerIndex, "the listener", files...)
 		p.Close(listener)
 	}
 }

@@ -88,12 +88,19 @@ func (h *host) chooseMaps() error {
 		h.gids = []ns.IDMap{{Inside: uint32(h.gid), Outside: uint32(h.gid), Count: 1}}
 		return nil
 	}
-	var err error
-	if h.uids, err = readMap("/proc/self/uid_map"); err == nil {
-		h.gids, err = readMap("/proc/self/gid_map")
-	}
+	maps, err := ownMaps()
+	h.uids, h.gids = maps[0], maps[1]
 	return err
 }
+
+// ownMaps are the maps of the surrounding user namespace, users and groups. They are written once, and no process of several
+// threads can change its user namespace (user_namespaces(7), setns(2)).
+var ownMaps = sync.OnceValues(func() (maps [2][]ns.IDMap, err error) {
+	if maps[0], err = readMap("/proc/self/uid_map"); err == nil {
+		maps[1], err = readMap("/proc/self/gid_map")
+	}
+	return maps, err
+})
 
 // ttyGroup is the group of terminals (Documentation/filesystems/devpts.rst; group "tty" everywhere).
 const ttyGroup = 5
