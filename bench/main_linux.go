@@ -45,6 +45,7 @@ func modes() map[string]func(args []string) error {
 		"load-build":    buildMode,
 		"load-idle":     idleMode,
 		"load-stamp":    stampMode,
+		"load-warm":     warmMode,
 	}
 }
 
@@ -54,6 +55,7 @@ var sections = []struct {
 	run  func(*bed) []group
 }{
 	{"start", starts},
+	{"warm", warm},
 	{"network", network},
 	{"memory", memory},
 	{"entries", entries},
@@ -67,7 +69,7 @@ func bench() error {
 	flag.StringVar(&o.cache, "cache", "bench/.cache", "where to install the reference")
 	flag.BoolVar(&o.quick, "quick", false, "a fifth of the runs")
 	flag.BoolVar(&o.reference, "reference", true, "measure the npm reference too")
-	only := flag.String("only", "", "comma-separated sections: start, network, memory, entries, work, exit; empty: all")
+	only := flag.String("only", "", "comma-separated sections: start, warm, network, memory, entries, work, exit; empty: all")
 	flag.Parse()
 	b, err := newBed(o)
 	if err != nil {
