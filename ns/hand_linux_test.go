@@ -84,12 +84,19 @@ func TestHandIsHeld_FS26_FS44(t *testing.T) {
 func TestHandCannotBeSeen(t *testing.T) {
 	b := newBox(t, true)
 	h := b.hand(t)
-	pids := pidsIn(t, h)
-	for !slices.Contains(pids, "2") { // Start does not wait until pid 1 has forked the command
-		pids = pidsIn(t, h)
-	}
+	pids := awaitCommand(t, h)
 	if !slices.Equal(pids, []string{"1", "2"}) {
 		t.Errorf("the sandbox's /proc shows %v, want pid 1 and the command", pids)
+	}
+}
+
+// awaitCommand waits until pid 1 has forked the command, which Start does not, and gives the processes there are then.
+func awaitCommand(t *testing.T, h *Hand) []string {
+	t.Helper()
+	for {
+		if pids := pidsIn(t, h); slices.Contains(pids, "2") {
+			return pids
+		}
 	}
 }
 
@@ -117,6 +124,7 @@ func pidsIn(t *testing.T, h *Hand) (pids []string) {
 func TestHandCannotLookIntoTheCommand(t *testing.T) {
 	b := newBox(t, true)
 	h := b.hand(t)
+	awaitCommand(t, h)
 	for name, want := range map[string]syscall.Errno{
 		"status": 0, "cmdline": 0, "maps": unix.EACCES, "environ": unix.EACCES, "mem": unix.EACCES, "fd/0": unix.EACCES, "cwd": unix.EACCES,
 	} {
