@@ -1,12 +1,15 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -145,22 +148,74 @@ func readMap(path string) ([]ns.IDMap, error) {
 	return maps, nil
 }
 
+// mountList is what a text of /proc/self/mountinfo says. It is not changed once it is made.
+type mountList struct {
+	text         []byte
+	mounts       []fsview.Mount
+	kernelMounts []string // see isKernelMount
+}
+
+// lastMounts is what was read last. A text that is the same says the same.
+var lastMounts atomic.Pointer[mountList]
+
 // readMounts reads the mounts and finds those of the kernel's own file systems that lie elsewhere.
 func (h *host) readMounts() error {
-	text, err := os.ReadFile("/proc/self/mountinfo")
+	buf := textBuffers.Get().(*[]byte)
+	defer textBuffers.Put(buf)
+	text, err := readText("/proc/self/mountinfo", (*buf)[:0])
 	if err != nil {
 		return err
 	}
-	var kinds []string
-	if h.mounts, kinds, err = parseMounts(string(text)); err != nil {
-		return fmt.Errorf("/proc/self/mountinfo: %w", err)
+	*buf = text
+	l := lastMounts.Load()
+	if l == nil || !bytes.Equal(l.text, text) {
+		if l, err = newMountList(bytes.Clone(text)); err != nil {
+			return fmt.Errorf("/proc/self/mountinfo: %w", err)
+		}
+		lastMounts.Store(l)
 	}
-	for i, m := range h.mounts {
+	h.mounts, h.kernelMounts = l.mounts, l.kernelMounts
+	return nil
+}
+
+func newMountList(text []byte) (*mountList, error) {
+	l := &mountList{text: text}
+	var kinds []string
+	var err error
+	if l.mounts, kinds, err = parseMounts(string(text)); err != nil {
+		return nil, err
+	}
+	for i, m := range l.mounts {
 		if isKernelMount(m.Point, kinds[i]) {
-			h.kernelMounts = append(h.kernelMounts, m.Point)
+			l.kernelMounts = append(l.kernelMounts, m.Point)
 		}
 	}
-	return nil
+	return l, nil
+}
+
+// textBuffers are for readText: the kernel gives a list page by page, for as much room as there is.
+var textBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
+
+// readText reads a file of /proc whole and appends it to buf. Package os would watch for its changes.
+func readText(path string, buf []byte) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	for {
+		buf = slices.Grow(buf, 4<<10)
+		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		case n == 0:
+			return buf, nil
+		default:
+			buf = buf[:len(buf)+n]
+		}
+	}
 }
 
 // isKernelMount tells whether a mount shows the host's processes, or kernel state that user id 0 may change or look into,

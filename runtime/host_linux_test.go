@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,5 +102,42 @@ func TestIsKernelMount(t *testing.T) {
 		if got := isKernelMount(c.point, c.kind); got != c.want {
 			t.Errorf("%s %s: %v", c.kind, c.point, got)
 		}
+	}
+}
+
+// TestMountsAreThoseOfNow reads the mounts after something else was remembered: that never stands for another text.
+func TestMountsAreThoseOfNow(t *testing.T) {
+	want, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, remembered := range []*mountList{nil, {text: []byte("27 1 254:0 / /other rw - ext4 x rw\n")}, {text: want[:len(want)-1]}} {
+		lastMounts.Store(remembered)
+		for range 2 { // the second time it is what the first one has remembered
+			var h host
+			if err := h.readMounts(); err != nil {
+				t.Fatal(err)
+			}
+			mounts, _, err := parseMounts(string(want))
+			if err != nil || !slices.Equal(h.mounts, mounts) {
+				t.Errorf("read %v, want %v, %v", h.mounts, mounts, err)
+			}
+		}
+	}
+}
+
+// TestReadTextReadsAll reads a file that is longer than the buffer, in which something lies already.
+func TestReadTextReadsAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	text := bytes.Repeat([]byte("0123456789\n"), 10_000)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readText(path, append(make([]byte, 0, 5), "ab"...))
+	if err != nil || string(got) != "ab"+string(text) {
+		t.Errorf("%d bytes, %v; want %d", len(got), err, len(text)+2)
+	}
+	if _, err := readText(path+"-not", nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }
