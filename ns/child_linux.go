@@ -37,6 +37,7 @@ type script struct {
 // starts: what it writes before the word to go on is seen here.
 type child struct {
 	script
+	ahead   script     // what is run before the word to go on (Program.Ahead)
 	streams [4]uintptr // standard streams and the socket, as numbered in the host process
 	scratch [4]uintptr
 	msg     [4]uint32
@@ -113,11 +114,19 @@ func childMain(c *child) {
 	if step, errno := handOver(c); errno != 0 {
 		fail(c, programFixed, step, errno)
 	}
+	if c.ahead.nsteps != 0 {
+		if step, errno := runProgram(&c.ahead); errno != 0 {
+			fail(c, programSetup, step, errno)
+		}
+		if errno := closeFrom(firstFree); errno != 0 { // what comes with the word to go on takes these numbers
+			fail(c, programFixed, fixedCloseRange, errno)
+		}
+	}
 	if step, errno := awaitGo(c); errno != 0 {
 		fail(c, programFixed, step, errno)
 	}
 	if step, errno := runProgram(&c.script); errno != 0 {
-		fail(c, programSetup, step, errno)
+		fail(c, programSetup, uintptr(c.ahead.nsteps)+step, errno)
 	}
 	if step, errno := becomeInit(c); errno != 0 {
 		fail(c, programFixed, step, errno)

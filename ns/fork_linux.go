@@ -65,7 +65,7 @@ func fork(flags Namespaces, pad *launchpad) (uintptr, syscall.Errno) {
 	at := sp + stackArgument
 	*(*uintptr)(pointer(at)) = uintptr(unsafe.Pointer(&pad.own))
 	*(*uintptr)(pointer(at + 8)) = **(**uintptr)(unsafe.Pointer(&begin)) // the address of its code
-	runtime.LockOSThread() // the mask is the thread's
+	runtime.LockOSThread()                                               // the mask is the thread's
 	defer runtime.UnlockOSThread()
 	if pad.own.child != nil {
 		var mask unix.Sigset_t

@@ -33,7 +33,7 @@ func (p *Prepared) AllowHands() error {
 		fd, err := unix.Open(dir+n.name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			closeAll(p.process.entries[:])
-			return &StepError{Op: "open the namespace", Subject: dir + n.name, Err: err}
+			return p.process.ended(&StepError{Op: "open the namespace", Subject: dir + n.name, Err: err})
 		}
 		p.process.entries[i] = os.NewFile(uintptr(fd), dir+n.name)
 	}
@@ -46,7 +46,7 @@ func (p *Prepared) UserNamespace() (*os.File, error) {
 	path := "/proc/" + strconv.Itoa(p.process.pid) + "/ns/user"
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &StepError{Op: "open the namespace", Subject: path, Err: err}
+		return nil, p.process.ended(&StepError{Op: "open the namespace", Subject: path, Err: err})
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }

@@ -44,11 +44,10 @@ func (p *Process) awaitReady() error {
 			return err
 		case m[0] == msgReady:
 			return nil
-		case m[0] == msgFile:
-			p.store(int(m[1]), fds)
 		case m[0] == msgFailed:
 			return p.failure(m)
 		}
+		p.keep(m, fds)
 	}
 }
 
@@ -85,11 +84,35 @@ func (p *Process) store(first int, fds []int) {
 const maxFiles = 16
 
 // receive waits for one message. It reports ErrHostGone at end of file.
-func (p *Process) receive() (m message, fds []int, err error) {
+func (p *Process) receive() (m message, fds []int, err error) { return p.receiveWith(0) }
+
+// ended gives the process's own report, if it has ended with one, else err: what has failed because it is gone.
+func (p *Process) ended(err error) error {
+	for {
+		m, fds, end := p.receiveWith(unix.MSG_DONTWAIT)
+		if end != nil {
+			return err
+		}
+		p.keep(m, fds)
+		if m[0] == msgFailed {
+			return p.failure(m)
+		}
+	}
+}
+
+// keep takes the descriptors that came with a message, where it is one of files.
+func (p *Process) keep(m message, fds []int) {
+	if m[0] == msgFile {
+		p.store(int(m[1]), fds)
+	}
+}
+
+// receiveWith is receive with further flags of recvmsg(2).
+func (p *Process) receiveWith(flags int) (m message, fds []int, err error) {
 	buf, oob := make([]byte, msgSize), make([]byte, unix.CmsgSpace(4*maxFiles))
 	var n, oobn int
 	for {
-		n, oobn, _, _, err = unix.Recvmsg(int(p.ctl.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		n, oobn, _, _, err = unix.Recvmsg(int(p.ctl.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC|flags)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}

@@ -26,6 +26,7 @@ type Program struct {
 	pad    *launchpad
 	err    error
 	bare   bool // it leaves no capability to the process (KeepCapabilities)
+	ahead  int  // steps that are run before the word to go on (Ahead)
 
 	// Of the programs of a Hand, one after another in the same memory (handprogram_linux.go).
 	start  int          // where their allocations begin
@@ -198,14 +199,24 @@ func (p *Program) Call(op, subject string, trap uintptr, args ...Arg) Slot {
 	return Slot(s.out)
 }
 
-// seal appends the slots, none of them filled, and gives what the interpreter needs. It is the end of the program.
+// Ahead ends the part of a launch program that is run as soon as the namespaces are made, while the rest is being written. It
+// knows nothing of the host side's decisions: what it does must be right for every command, or undone with the process. What it
+// has opened is closed at its end, so its results are none for the steps that follow. It is called at most once, before
+// Prepare; a step of it that fails is reported by Start.
+func (p *Program) Ahead() {
+	p.child.ahead, _ = p.seal()
+	p.ahead = p.steps
+}
+
+// seal appends the slots, none of them filled, and gives what the interpreter needs: the steps since Ahead, or since the
+// beginning.
 func (p *Program) seal() (script, []uintptr) {
 	arg, b := p.Scratch(8 * (int(p.slots) + 1))
 	slots := unsafe.Slice((*uintptr)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 	for i := range slots {
 		slots[i] = leftOut
 	}
-	return script{steps: p.step(0), nsteps: p.steps, slots: (*uintptr)(pointer(arg.value))}, slots
+	return script{steps: p.step(p.ahead), nsteps: p.steps - p.ahead, slots: (*uintptr)(pointer(arg.value))}, slots
 }
 
 func (p *Program) append(s step, l label) {

@@ -90,7 +90,7 @@ func (ch *child) prepare(c *Config, ctl int) error {
 		return &StepError{Op: "read the limit of open files", Err: unix.EINVAL}
 	}
 	*ch = child{
-		session: c.Session, noFile: noFile, reply: ctlFD,
+		ahead: ch.ahead, session: c.Session, noFile: noFile, reply: ctlFD,
 		streams: [4]uintptr{c.Stdin.Fd(), c.Stdout.Fd(), c.Stderr.Fd(), uintptr(ctl)},
 		capHead: capHeader{version: unix.LINUX_CAPABILITY_VERSION_3},
 	}

@@ -71,6 +71,7 @@ func (p *linuxProcess) begin() error {
 	if err != nil {
 		return err
 	}
+	writeNetwork(program)
 	made := make(chan preparedProcess, 1)
 	go func() {
 		prepared, err := ns.Prepare(h.namespaces(p.files[0], p.files[1], p.files[2], p.session), program)

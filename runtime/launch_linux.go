@@ -239,17 +239,23 @@ func (l *launch) chooseFilters() {
 	l.chooseObserver()
 }
 
-// write writes the launch program: what pid 1 does before the command exists. The order is that of
-// docs/architecture.md.
-func (l *launch) write(p *ns.Program) error {
-	umask := p.ClearUmask()
+// writeNetwork writes the first part of the launch program, which needs nothing of the plan: pid 1 runs it while that is
+// being made.
+func writeNetwork(p *ns.Program) {
 	p.LoopbackUp()
 	p.ProhibitRoutes()
 	p.UnpacedTCP()
 	p.Listen(0, httpPort, socksPort)
-	if l.captured() {
+	if brokerAvailable() == nil { // as launch.captured
 		p.ListenCapture(captureIndex)
 	}
+	p.Ahead()
+}
+
+// write writes the rest of the launch program: what pid 1 does before the command exists. The order is that of
+// docs/architecture.md.
+func (l *launch) write(p *ns.Program) error {
+	umask := p.ClearUmask()
 	if !l.cfg.AllowNestedUserNamespaces {
 		p.ForbidUserNamespaces()
 	}
