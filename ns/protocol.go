@@ -11,7 +11,8 @@ import "encoding/binary"
 //	host side                                   pid 1                        pid 2 (the command)
 //	   | clone(namespaces) ----------------------> |
 //	   | writes uid_map, gid_map                   | takes its descriptors, closes all others
-//	   | writes the program into shared memory     |
+//	   | writes the program into shared memory     | runs the part of it before Program.Ahead, which is there already
+//	   | <---------------- file(index) + SCM_RIGHTS|   what that opened for the host side
 //	   | go(count) + SCM_RIGHTS -----------------> | keeps what came for its whole life; runs the program
 //	   | <---------------- file(index) + SCM_RIGHTS|   what it opened for the host side
 //	   | <----------------------------------- ready|   the program is done
