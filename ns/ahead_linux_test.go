@@ -93,3 +93,29 @@ func TestAheadThatFails(t *testing.T) {
 		}
 	}
 }
+
+// What was sent before the word to go on is closed with a process that never gets it.
+func TestAheadAndNotStarted(t *testing.T) {
+	p := newProgram(t)
+	p.LoopbackUp()
+	p.Listen(0, 3128, 1080)
+	p.ListenCapture(4)
+	p.Ahead()
+	c := minimal(p, "/bin/true")
+	_, w := c.output(t)
+	defer w.Close()
+	before := openFiles()
+	prepared, err := Prepare(&c.Config, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(prepared.process.ctl.Fd()), Events: unix.POLLIN}}, -1); err != nil {
+		t.Fatal(err)
+	}
+	if err := prepared.Close(); err != nil {
+		t.Error(err)
+	}
+	if after := openFiles(); after != before {
+		t.Errorf("%d descriptors were open and %d are", before, after)
+	}
+}

@@ -229,7 +229,9 @@ func (p *Process) abandon(err error) error {
 		if end != nil {
 			break
 		}
-		p.store(maxFiles, fds)
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
 		if m[0] == msgFailed {
 			err = p.failure(m)
 		}
