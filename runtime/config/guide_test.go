@@ -115,3 +115,28 @@ func TestLIB13_TheGuideHasTheTableOfOverrides(t *testing.T) {
 		}
 	}
 }
+
+// TestLIB21_CLI32_TheControlChannelHasTheLiveSettings: docs/cli.md names the settings that a line of the control channel changes.
+func TestLIB21_CLI32_TheControlChannelHasTheLiveSettings(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n**What changes.** ")
+	text, _, found := strings.Cut(text, ", from the next")
+	if !found {
+		t.Fatal("docs/cli.md does not say what changes")
+	}
+	var want []string
+	for _, row := range settingTable() {
+		if row.effect("linux", &Config{}) == Live {
+			want = append(want, row.path[strings.LastIndexByte(row.path, '.')+1:])
+		}
+	}
+	has := quoted(strings.ReplaceAll(text, "`network.", "`"))
+	slices.Sort(has)
+	slices.Sort(want)
+	if !slices.Equal(has, want) {
+		t.Errorf("the page has %v\nthe code has %v", has, want)
+	}
+}
