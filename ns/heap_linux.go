@@ -63,7 +63,7 @@ func (h *goHeap) search(place uintptr) {
 	if !h.searched {
 		h.searched = true
 		h.sample = new(uintptr)
-		h.start = uintptr(fixed(h.sample).value) &^ (arenaSize - 1)
+		h.start = fixed(h.sample).value &^ (arenaSize - 1)
 		h.end = h.start
 		if max(place, h.start)-min(place, h.start) < apart {
 			return
