@@ -58,12 +58,18 @@ func doorOf(args []string) (door int, ok bool) {
 	return door, err == nil && door > 2
 }
 
-// Env is the environment of the process: nothing of the command's, and of the caller's only where its program finds its
-// libraries (ld.so(8)). It is never empty, since callers take an empty one for their own.
+// kept are the variables of the caller's that its program may need before its main: where it finds its libraries (ld.so(8)), and
+// where one built to measure coverage writes, which complains on standard error otherwise.
+var kept = [...]string{"LD_LIBRARY_PATH", "GOCOVERDIR"}
+
+// Env is the environment of the process: nothing of the command's, and of the caller's only what is kept. It is never empty,
+// since callers take an empty one for their own.
 func Env() []string {
 	env := []string{"GOMAXPROCS=1"} // it has nothing to do at the same time
-	if path := os.Getenv("LD_LIBRARY_PATH"); path != "" {
-		env = append(env, "LD_LIBRARY_PATH="+path)
+	for _, name := range kept {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
 	}
 	return env
 }
@@ -225,7 +231,7 @@ func (c *Caller) End(status int, text string) {
 // Close closes the link and the streams. A process that was not told its end takes the session for gone.
 func (c *Caller) Close() {
 	if c.link != nil {
-		c.link.Close()
+		_ = c.link.Close() // nothing was held back that it could fail to send
 	}
 	for _, f := range c.Streams {
 		f.Close()
@@ -235,7 +241,7 @@ func (c *Caller) Close() {
 // Refuse leaves at the door why nobody is taken any more, and closes it.
 func Refuse(door *net.UnixConn, status int, text string) {
 	_, _ = door.Write(endMessage(status, text)) // nobody may be left to read it
-	door.Close()
+	_ = door.Close() // as above
 }
 
 func endMessage(status int, text string) []byte {

@@ -30,6 +30,7 @@ func TestDoorOf(t *testing.T) {
 func TestEnv(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	t.Setenv("LD_LIBRARY_PATH", "")
+	t.Setenv("GOCOVERDIR", "")
 	if env := Env(); !slices.Equal(env, []string{"GOMAXPROCS=1"}) {
 		t.Errorf("%q", env)
 	}
