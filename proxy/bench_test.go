@@ -144,10 +144,7 @@ func benchServer(b *testing.B, response string) (port int) {
 func BenchmarkPlainGET(b *testing.B) {
 	response := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + strings.Repeat("x", 100)
 	port := benchServer(b, response)
-	h := start(b, benchRules, func(o *Options) {
-		network := o.Policy()
-		o.Policy = func() *policy.Network { return network }
-	})
+	h := start(b, benchRules)
 	addr := map[string]string{"direct": fmt.Sprintf("127.0.0.1:%d", port), "proxy": h.addr}
 	request := map[string]string{
 		"direct": "GET /x HTTP/1.1\r\nHost: a\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n",

@@ -174,7 +174,7 @@ func (c *Capture) firstDatagram(dst netip.AddrPort) bool {
 type CapturedWay struct {
 	server    *Server
 	asking    asking
-	rules     *policy.Network
+	rules     *Rules
 	verdict   policy.Verdict
 	undecided bool
 	hold      func() (release func()) // keeps the address bound to its name; nil: it stands for itself
@@ -273,7 +273,7 @@ func (u *CapturedUpstream) dial(ctx context.Context, w *CapturedWay) (err error)
 	if a.port == 0 {
 		return fmt.Errorf("port 0: %w", errConnectionRefused) // as connect(2) on the host would answer
 	}
-	if u.conn = s.dialAtOnce(h, a.port); u.conn != nil {
+	if u.conn = s.dialAtOnce(w.rules, h, a.port); u.conn != nil {
 		return nil
 	}
 	if u.conn, u.leftover, err = s.dialTunnel(ctx, w.rules, h, a.port); err == nil {

@@ -64,7 +64,7 @@ var errClientGone = errors.New("the client left before the tunnel was up")
 type opening struct {
 	*client
 	target  authority
-	rules   *policy.Network
+	rules   *Rules
 	verdict policy.Verdict
 	sent    *early          // nil: not watched yet
 	ctx     context.Context // ends when the client has left
@@ -122,7 +122,7 @@ func (t *opening) open() (up net.Conn, toClient, toUpstream []byte, err error) {
 		t.watch()
 	}
 	defer t.end()
-	if up = t.dialAtOnce(h, port); up == nil {
+	if up = t.dialAtOnce(t.rules, h, port); up == nil {
 		if !started {
 			t.sent.start(t.end)
 		}

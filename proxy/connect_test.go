@@ -379,16 +379,16 @@ func TestNET16_UpdateAppliesToTheNextConnection(t *testing.T) {
 	_, port := echo(t)
 	closed, _ := policy.NewNetwork(policy.NetworkRules{AllowedDomains: []string{}})
 	open, _ := policy.NewNetwork(baseRules)
-	var current atomic.Pointer[policy.Network]
-	current.Store(closed)
+	var current atomic.Pointer[Rules]
+	current.Store(&Rules{Network: closed})
 	h := start(t, baseRules, func(o *Options) { o.Policy = current.Load })
 	target := fmt.Sprintf("127.0.0.1:%d", port)
 	if got := h.connectTo(target).rest(); got != refused403("host is not on the allow list") {
 		t.Errorf("before: %q", got)
 	}
-	current.Store(open)
+	current.Store(&Rules{Network: open})
 	p := h.tunnel(target)
-	current.Store(closed)
+	current.Store(&Rules{Network: closed})
 	p.send("still open")
 	p.want("still open")
 	if got := h.connectTo(target).rest(); got != refused403("host is not on the allow list") {

@@ -54,7 +54,7 @@ type asking struct {
 // decideNow is NET-7 without the callback, for a client that is admitted. Every protocol path begins with it and, where
 // the verdict is undecided (a refusal that only the callback can turn), goes on with decideByAsking. The rules are those
 // that the verdict was made by, for the check of resolved addresses. A refusal is for the caller to report.
-func (s *Server) decideNow(a asking) (rules *policy.Network, v policy.Verdict, undecided bool) {
+func (s *Server) decideNow(a asking) (rules *Rules, v policy.Verdict, undecided bool) {
 	rules = s.policy()
 	host, stands := s.meant(a.host)
 	v = rules.Decide(host, a.port)
@@ -105,7 +105,7 @@ func (s *Server) keyOf(a asking) string {
 // ends before there is an answer: then nothing may be dialled, and a denial that still comes is reported here. The
 // callback has a goroutine of its own, which outlives the client, and the server, if the callback does not heed its
 // context: their connections are released all the same.
-func (s *Server) decideByAsking(ctx context.Context, a asking, v policy.Verdict) (*policy.Network, policy.Verdict, error) {
+func (s *Server) decideByAsking(ctx context.Context, a asking, v policy.Verdict) (*Rules, policy.Verdict, error) {
 	answered := make(chan policy.Verdict)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,7 +136,7 @@ func (s *Server) decideByAsking(ctx context.Context, a asking, v policy.Verdict)
 
 // stillAllowed looks at an answer of the callback, which may have taken long. It stands for the allow list, not for what
 // comes before that and beside it (NET-7, NET-16): the rules are those of now.
-func (s *Server) stillAllowed(a asking, v policy.Verdict) (*policy.Network, policy.Verdict) {
+func (s *Server) stillAllowed(a asking, v policy.Verdict) (*Rules, policy.Verdict) {
 	rules := s.policy()
 	if v.Allowed {
 		host, _ := s.meant(a.host)

@@ -132,13 +132,14 @@ func FuzzDecide(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	rules := &Rules{Network: network}
 	var lists policy.CommandLists
 	if _, err := lists.Register("0123456789abcdefghijkl", []string{"cmd.test", "evil.test"}); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, host string, port uint16, key string, allow bool) {
 		s, err := New(Options{
-			Policy: func() *policy.Network { return network }, Token: testToken, Commands: &lists,
+			Policy: func() *Rules { return rules }, Token: testToken, Commands: &lists,
 			Ask: func(context.Context, Question) (Answer, error) { return Answer{Allow: allow}, nil },
 		})
 		if err != nil {

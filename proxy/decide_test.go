@@ -333,9 +333,9 @@ func TestNET16_UpdateWhileTheCallbackWaits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var current atomic.Pointer[policy.Network]
-			current.Store(before)
-			a := &asked{answer: func(context.Context) (Answer, error) { current.Store(after); return Answer{Allow: true}, nil }}
+			var current atomic.Pointer[Rules]
+			current.Store(&Rules{Network: before})
+			a := &asked{answer: func(context.Context) (Answer, error) { current.Store(&Rules{Network: after}); return Answer{Allow: true}, nil }}
 			h := start(t, nowhere, asks(a), func(o *Options) { o.Policy = current.Load })
 			if got := h.connectTo(fmt.Sprintf("127.0.0.1:%d", port)).rest(); got != refused403(tc.reason) {
 				t.Errorf("%q", got)

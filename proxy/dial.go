@@ -35,7 +35,7 @@ var errNoAddress = errors.New("the name has no address")
 // dialDirect connects to an allowed host. A name is looked up once, each answer is judged, and only addresses that pass
 // are tried, in the order of the resolver: the address that was checked is the one that is connected (NET-51). The
 // connection is tracked. A refusal is a *ResolvedError; all other errors are failures.
-func (s *Server) dialDirect(ctx context.Context, rules *policy.Network, h config.Host, port uint16) (net.Conn, error) {
+func (s *Server) dialDirect(ctx context.Context, rules *Rules, h config.Host, port uint16) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Dial)
 	defer cancel()
 	if h.IsLiteral() {
@@ -72,8 +72,8 @@ func (s *Server) dialDirect(ctx context.Context, rules *policy.Network, h config
 
 // dialAtOnce connects to an allowed host if it is a literal on loopback whose server is ready, and does not wait. Nil says
 // nothing about the host: dialDirect does. The connection is tracked.
-func (s *Server) dialAtOnce(h config.Host, port uint16) net.Conn {
-	if !h.IsLiteral() || s.parent.route(h, false) != nil {
+func (s *Server) dialAtOnce(rules *Rules, h config.Host, port uint16) net.Conn {
+	if !h.IsLiteral() || s.route(rules, h, false) != nil {
 		return nil
 	}
 	conn := local.Dial(netip.AddrPortFrom(h.Addr, port))

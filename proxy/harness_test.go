@@ -106,15 +106,16 @@ type harness struct {
 }
 
 // start runs a server with a token; change may alter its options.
-func start(t testing.TB, rules policy.NetworkRules, change ...func(*Options)) *harness {
+func start(t testing.TB, say policy.NetworkRules, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{t: t}
-	network, err := policy.NewNetwork(rules)
+	network, err := policy.NewNetwork(say)
 	if err != nil {
 		t.Fatal(err)
 	}
+	rules := &Rules{Network: network}
 	o := Options{
-		Policy: func() *policy.Network { return network }, Token: testToken,
+		Policy: func() *Rules { return rules }, Token: testToken,
 		OnViolation: func(e violation.Event) {
 			h.mu.Lock()
 			defer h.mu.Unlock()

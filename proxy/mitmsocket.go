@@ -68,22 +68,14 @@ func (m *MITM) route(h config.Host) *parentEndpoint {
 	return nil
 }
 
-// router chooses the way to an allowed destination (NET-27): the MITM socket if it matches, whatever noProxy says, else
-// the parent unless it is bypassed, else directly. The zero value sends everything directly.
-type router struct {
-	mitm   func() *MITM
-	parent *Parent
-}
-
-// route returns the proxy that a destination goes through, or nil to dial it. plain: an http request in absolute form;
-// everything else is a tunnel.
-func (r router) route(h config.Host, plain bool) *parentEndpoint {
-	if r.mitm != nil {
-		if e := r.mitm().route(h); e != nil {
-			return e
-		}
+// route chooses the way to a destination that rules allow (NET-27): the MITM socket if it matches, whatever noProxy says,
+// else the parent unless it is bypassed, else directly. It returns the proxy that the destination goes through, or nil to
+// dial it. plain: an http request in absolute form; everything else is a tunnel.
+func (s *Server) route(rules *Rules, h config.Host, plain bool) *parentEndpoint {
+	if e := rules.MITM.route(h); e != nil {
+		return e
 	}
-	return r.parent.route(h, plain)
+	return s.parent.route(h, plain)
 }
 
 // dialSocket connects to a proxy on a Unix socket. The connection is tracked.

@@ -29,7 +29,10 @@ func mustMITM(t *testing.T, path string, domains ...string) *MITM {
 }
 
 func withMITM(m *MITM) func(*Options) {
-	return func(o *Options) { o.MITM = func() *MITM { return m } }
+	return func(o *Options) {
+		rules := &Rules{Network: o.Policy().Network, MITM: m}
+		o.Policy = func() *Rules { return rules }
+	}
 }
 
 // socketDir is a directory with a path short enough for a socket.
@@ -216,14 +219,38 @@ func TestNET63_RefusalOfTheSocket(t *testing.T) {
 func TestNET16_MITMUpdate(t *testing.T) {
 	path, got := fakeMITM(t, "HTTP/1.1 200 OK\r\n\r\n")
 	_, port := echo(t)
-	var current atomic.Pointer[MITM]
-	h := start(t, mitmRules, func(o *Options) { o.MITM = current.Load })
+	var current atomic.Pointer[Rules]
+	h := start(t, mitmRules, func(o *Options) {
+		current.Store(o.Policy())
+		o.Policy = current.Load
+	})
 	target := fmt.Sprintf("127.0.0.1:%d", port)
 	h.tunnel(target)
-	current.Store(mustMITM(t, path, "127.0.0.1"))
+	current.Store(&Rules{Network: current.Load().Network, MITM: mustMITM(t, path, "127.0.0.1")})
 	h.tunnel(target)
 	if r := <-got; !strings.HasPrefix(r, "CONNECT "+target+" ") {
 		t.Errorf("%q", r)
+	}
+}
+
+// What was decided by one configuration goes the way of that configuration, though another one came meanwhile (CLI-24).
+func TestNET16_CLI24_NoMixtureOfRulesAndWays(t *testing.T) {
+	var current atomic.Pointer[Rules]
+	h := start(t, mitmRules, func(o *Options) {
+		current.Store(o.Policy())
+		o.Policy = current.Load
+	})
+	before, v, _ := h.server.decideNow(asking{host: "127.0.0.1", port: 1})
+	if !v.Allowed {
+		t.Fatal(v)
+	}
+	current.Store(&Rules{Network: before.Network, MITM: mustMITM(t, "/run/mitm", "127.0.0.1")})
+	if h.server.route(before, v.Host, false) != nil {
+		t.Error("a decision of before the update goes the way of after it")
+	}
+	after, _, _ := h.server.decideNow(asking{host: "127.0.0.1", port: 1})
+	if e := h.server.route(after, v.Host, false); e == nil || e.socket != "/run/mitm" {
+		t.Errorf("a decision of after the update goes by %+v", e)
 	}
 }
 

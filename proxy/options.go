@@ -24,13 +24,22 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
+// Rules are what one configuration says about destinations: whether one may be reached, and which way. The two are one value,
+// so that what was decided by a configuration also goes the way of that configuration, whatever is updated meanwhile (NET-16,
+// CLI-24). It is immutable. The zero value refuses every destination.
+type Rules struct {
+	*policy.Network
+	// MITM is the proxy on a Unix socket that some destinations go through and no other way (NET-63). Nil: there is none.
+	MITM *MITM
+}
+
 // Options is what a [Server] is made of. The zero value is valid and refuses every client and every destination.
 type Options struct {
 	// Policy returns the rules in force. It is asked anew for each decision, so that an update applies from the next
 	// connection or request (NET-16), and must return the same pointer until the rules change: a connection to an
 	// upstream server is used again only under the very rules that it was dialled under. It may be called from many
 	// goroutines. Nil, and a nil result, refuse every destination with "sandbox policy unavailable".
-	Policy func() *policy.Network
+	Policy func() *Rules
 	// Commands are the lists of single commands, which may allow what neither list of the policy names (NET-15). They are
 	// ignored with Open: beside an external proxy no list of a command applies. Nil: there are none.
 	Commands *policy.CommandLists
@@ -49,10 +58,6 @@ type Options struct {
 	Resolver Resolver
 	// Parent is the proxy behind this one (NET-60 to NET-62). Nil: every destination is dialled directly.
 	Parent *Parent
-	// MITM returns the proxy on a Unix socket that some destinations go through and no other way (NET-63). Like Policy, it
-	// is asked for each connection anew and returns the same pointer until the settings change (NET-16). Nil, and a nil
-	// result: there is none.
-	MITM func() *MITM
 	// RequireHostMatch refuses plain requests whose Host field does not name the target (NET-34).
 	RequireHostMatch bool
 	// Filtering is the filter of plain requests.
@@ -134,9 +139,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{onViolation: o.OnViolation, scope: &scope{}, shared: &shared{
-		policy: o.Policy, commands: o.Commands, askUser: o.Ask, token: o.Token, open: o.Open,
+		commands: o.Commands, askUser: o.Ask, token: o.Token, open: o.Open,
 		resolver: o.Resolver, connectTCP: connectTCP,
-		parent: router{mitm: o.MITM, parent: o.Parent}, requireHostMatch: o.RequireHostMatch,
+		parent: o.Parent, requireHostMatch: o.RequireHostMatch,
 		refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
 		log: o.Logger, limits: o.Limits.orDefaults(), sweepEvery: sweepEvery,
 		conns: map[net.Conn]tracked{}, listeners: map[net.Listener]struct{}{}, views: map[*Server]struct{}{},
@@ -144,8 +149,13 @@ func New(o Options) (*Server, error) {
 	if o.Open {
 		s.commands = nil
 	}
-	if s.policy == nil {
-		s.policy = func() *policy.Network { return nil }
+	s.policy = func() *Rules {
+		if o.Policy != nil {
+			if r := o.Policy(); r != nil {
+				return r
+			}
+		}
+		return &Rules{}
 	}
 	if s.resolver == nil {
 		s.resolver = net.DefaultResolver

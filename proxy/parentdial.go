@@ -12,7 +12,6 @@ import (
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // errParentRefused is an answer other than 2xx to our CONNECT.
@@ -20,8 +19,8 @@ var errParentRefused = errors.New("the parent proxy refused the tunnel")
 
 // dialTunnel opens the way to an allowed destination: through the parent unless it is bypassed, else directly (NET-27).
 // leftover is what the destination has sent already. The connection is tracked.
-func (s *Server) dialTunnel(ctx context.Context, rules *policy.Network, h config.Host, port uint16) (conn net.Conn, leftover []byte, err error) {
-	if parent := s.parent.route(h, false); parent != nil {
+func (s *Server) dialTunnel(ctx context.Context, rules *Rules, h config.Host, port uint16) (conn net.Conn, leftover []byte, err error) {
+	if parent := s.route(rules, h, false); parent != nil {
 		return s.tunnelThrough(ctx, parent, hostPort(h, port))
 	}
 	conn, err = s.dialDirect(ctx, rules, h, port)

@@ -15,7 +15,7 @@ type exchange struct {
 	req     *httphead.Request
 	target  requestTarget
 	host    config.Host
-	rules   *policy.Network
+	rules   *Rules
 	parent  *parentEndpoint // that gets the request in absolute form; nil for the target itself
 	framing httphead.Framing
 	length  int64
@@ -96,7 +96,7 @@ func (c *client) judge(e *exchange) (answer, bool) {
 		return plainRefused(v), true
 	}
 	if !e.target.tls {
-		e.parent = c.parent.route(v.Host, true)
+		e.parent = c.route(e.rules, v.Host, true)
 	}
 	return firstRefusal(e, c.judgeTarget, c.judgeHost, c.judgeMethod, c.expectation, c.askFilter)
 }

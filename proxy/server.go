@@ -37,14 +37,14 @@ type Server struct {
 
 // shared is what all views of a server have in common.
 type shared struct {
-	policy           func() *policy.Network
+	policy           func() *Rules
 	commands         *policy.CommandLists
 	askUser          func(context.Context, Question) (Answer, error)
 	token            string
 	open             bool
 	resolver         Resolver
 	connectTCP       func(context.Context, *net.Dialer, netip.AddrPort) (net.Conn, error) // connectTCP, but for tests
-	parent           router
+	parent           *Parent
 	requireHostMatch bool
 	refuseOpaque     bool
 	strip            []string // folded names, see foldName

@@ -28,7 +28,8 @@ func TestUpstreamConnectionsAreUsedAgain(t *testing.T) {
 		}
 	}).Port
 	network, _ := policy.NewNetwork(baseRules)
-	h := start(t, baseRules, func(o *Options) { o.Policy = func() *policy.Network { return network } })
+	rules := &Rules{Network: network}
+	h := start(t, baseRules, func(o *Options) { o.Policy = func() *Rules { return rules } })
 	get := fmt.Sprintf("GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: a\r\n%s\r\n", port, auth)
 	p := h.dial()
 	for range 3 {
@@ -59,8 +60,8 @@ func TestUpstreamConnectionsAreUsedAgain(t *testing.T) {
 }
 
 func TestNET16_RulesOfAnIdleConnection(t *testing.T) {
-	a, _ := policy.NewNetwork(baseRules)
-	b, _ := policy.NewNetwork(baseRules)
+	network, _ := policy.NewNetwork(baseRules)
+	a, b := &Rules{Network: network}, &Rules{Network: network}
 	u := &upstream{rules: a}
 	if u.fit(upstreamKey{}, b) {
 		t.Error("a connection is used under other rules than it was dialled under")

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/srt-sandbox/srt/proxy/internal/relay"
-	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // The bounds of the pool of idle upstream connections, of which there are fewer where few connections are allowed. The time is below the idle time of NET-23.
@@ -31,7 +30,7 @@ type upstreamKey struct {
 // upstream is a connection that carries plain requests.
 type upstream struct {
 	key   upstreamKey
-	rules *policy.Network // that its address was judged by
+	rules *Rules // that its address was judged by
 	conn  net.Conn
 	br    *bufio.Reader
 	bw    *bufio.Writer
@@ -41,7 +40,7 @@ type upstream struct {
 	expiry *time.Timer
 }
 
-func newUpstream(key upstreamKey, rules *policy.Network, conn net.Conn) *upstream {
+func newUpstream(key upstreamKey, rules *Rules, conn net.Conn) *upstream {
 	u := &upstream{key: key, rules: rules, conn: conn}
 	u.br = readers.Get().(*bufio.Reader)
 	u.br.Reset(conn)
@@ -52,7 +51,7 @@ func newUpstream(key upstreamKey, rules *policy.Network, conn net.Conn) *upstrea
 
 // fit reports whether an idle connection may carry another request: nothing has changed about the rules that its address
 // was judged by (NET-16), and the server has neither closed it nor sent something nobody asked for.
-func (u *upstream) fit(key upstreamKey, rules *policy.Network) bool {
+func (u *upstream) fit(key upstreamKey, rules *Rules) bool {
 	return u.key == key && u.rules == rules && u.br.Buffered() == 0 && relay.Quiet(u.conn)
 }
 

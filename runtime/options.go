@@ -51,8 +51,9 @@ func WithLogger(l *slog.Logger) Option {
 // working directory (FS-49). f must be safe for concurrent use. The default sends them to the logger.
 func WithWarnings(f func(line string)) Option { return func(o *options) { o.warn = f } }
 
-// WithOnViolation calls f for every refusal that the settings do not ignore. f must be safe for concurrent use and return
-// soon.
+// WithOnViolation calls f for every refusal that the settings do not ignore, at once, by whatever refused it: f must be safe
+// for concurrent use, return soon, and not call Close or Shutdown, which wait for it. Violations.Subscribe and Violations.Watch
+// have no such limits.
 func WithOnViolation(f func(violation.Event)) Option { return func(o *options) { o.onViolation = f } }
 
 // WithSettingsFile names the settings file in use by its absolute path. Commands cannot change it, whatever the write

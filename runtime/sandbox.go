@@ -103,8 +103,7 @@ func (s *Sandbox) startProxy() error {
 	}
 	s.token.Store(&token)
 	s.proxy, err = proxy.New(proxy.Options{
-		Policy: func() *policy.Network { return s.current().network }, Token: token, Open: token == "", Parent: parent,
-		MITM:             func() *proxy.MITM { return s.current().mitm },
+		Policy: func() *proxy.Rules { return s.current().rules }, Token: token, Open: token == "", Parent: parent,
 		RequireHostMatch: n.RequireHostMatch, RefuseOpaqueTunnels: n.RefuseOpaqueTunnels,
 		StripResponseHeaders: n.StripResponseHeaders, OnViolation: s.report, Logger: s.opts.logger,
 		Commands: &s.lists, Ask: s.askProxy(),

@@ -217,7 +217,7 @@ func TestLIB20_case20_case21_Update(t *testing.T) {
 	if _, err := s.Update(ended, s.Config()); err != errCause { //nolint:errorlint // the cause itself
 		t.Errorf("an ended context: %v", err)
 	}
-	if got := s.NetworkPolicy(); !cmp.Equal(got.AllowedDomains, []string{"a.example"}) || s.current().network.Decide("b.example", 1).Allowed {
+	if got := s.NetworkPolicy(); !cmp.Equal(got.AllowedDomains, []string{"a.example"}) || s.current().network().Decide("b.example", 1).Allowed {
 		t.Errorf("case 20: after updates that failed: %v", got)
 	}
 	next := s.Config()
@@ -248,13 +248,13 @@ func TestNET16_RulesThatStayAreTheSameObject(t *testing.T) {
 	next.Filesystem.AllowWrite = []config.PathEntry{{Path: "/tmp"}}
 	_, err := s.Update(t.Context(), next)
 	succeed(t, err)
-	if now := s.current(); now == before || now.network != before.network || now.mitm != before.mitm {
+	if now := s.current(); now == before || now.rules != before.rules {
 		t.Error("an update of other settings has changed the rules")
 	}
 	next.Network.AllowedDomains, next.Network.MitmProxy = []string{"b.example"}, nil
 	_, err = s.Update(t.Context(), next)
 	succeed(t, err)
-	if now := s.current(); now.network == before.network || now.mitm != nil {
+	if now := s.current(); now.rules == before.rules || now.rules.MITM != nil {
 		t.Error("an update of the rules has not changed them")
 	}
 }

@@ -150,7 +150,7 @@ func TestLIB51_AfterClose(t *testing.T) {
 	if s.Proxy().Token != "" {
 		t.Error("the token is known still")
 	}
-	if s.current().network.Decide("a.example", 443).Allowed {
+	if s.current().network().Decide("a.example", 443).Allowed {
 		t.Error("a closed session allows a host")
 	}
 	succeed(t, s.Shutdown(t.Context()))

@@ -13,9 +13,8 @@ import (
 // state is one configuration in force, compiled. It is immutable once it is stored: an update stores another one, so that
 // whoever has read one decides by that alone (LIB-16, LIB-20).
 type state struct {
-	cfg     *config.Config  // the session's own copy
-	network *policy.Network // nil once the session is closed: it then refuses every destination
-	mitm    *proxy.MITM     // nil: no host goes through such a proxy (NET-63)
+	cfg   *config.Config // the session's own copy
+	rules *proxy.Rules   // nil once the session is closed: it then refuses every destination
 }
 
 // current is the configuration in force.
@@ -24,23 +23,27 @@ func (s *Sandbox) current() *state { return s.state.Load() }
 // compile makes the state of a valid configuration, which it keeps. What is the same as in a former one stays the same
 // object, so that the proxies keep their idle connections (NET-16). former may be nil.
 func compile(cfg *config.Config, former *state) (*state, error) {
-	st := &state{cfg: cfg}
-	rules := networkRules(cfg)
-	if former != nil && reflect.DeepEqual(rules, networkRules(former.cfg)) {
-		st.network = former.network
-	} else {
-		var err error
-		if st.network, err = policy.NewNetwork(rules); err != nil {
-			return nil, err
-		}
+	if former != nil && former.rules != nil && reflect.DeepEqual(networkRules(cfg), networkRules(former.cfg)) &&
+		reflect.DeepEqual(cfg.Network.MitmProxy, former.cfg.Network.MitmProxy) {
+		return &state{cfg, former.rules}, nil
 	}
-	if former != nil && reflect.DeepEqual(cfg.Network.MitmProxy, former.cfg.Network.MitmProxy) {
-		st.mitm = former.mitm
-		return st, nil
+	network, err := policy.NewNetwork(networkRules(cfg))
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	st.mitm, err = mitmProxy(cfg)
-	return st, err
+	mitm, err := mitmProxy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &state{cfg, &proxy.Rules{Network: network, MITM: mitm}}, nil
+}
+
+// network are the rules about destinations alone; they refuse all once the session is closed.
+func (st *state) network() *policy.Network {
+	if st.rules == nil {
+		return nil
+	}
+	return st.rules.Network
 }
 
 // networkRules are what the settings say about destinations.

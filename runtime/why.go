@@ -146,7 +146,7 @@ type pathJudge interface {
 
 // whyConnect answers a question about a destination.
 func (s *Sandbox) whyConnect(v *Verdict) error {
-	rules := s.current().network
+	rules := s.current().network()
 	host, port, err := policy.SplitHostPort(v.Target)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
