@@ -19,8 +19,8 @@ import (
 // the process of the session ends, both do. If srt killed the command, because its context ended for example, the status is
 // 137, with a line that says why.
 //
-// It is the caller's own program, executed anew from a descriptor (so nobody can have exchanged it), and takes a few
-// milliseconds to start. Package runtime recognises it before main runs. Initialisers of packages that come before, by the
+// It is the caller's own program, executed anew from a descriptor (so nobody can have exchanged it), and takes some 7 ms to
+// start. Package runtime recognises it before main runs. Initialisers of packages that come before, by the
 // order of import paths, do run in it: they should have no effects that show.
 //
 // Where the process leads a session whose controlling terminal is its standard input, as libraries for pseudo-terminals
@@ -122,7 +122,7 @@ func (c *Cmd) settle() error {
 
 // Release ends what the launch is for: no process can use it any more, a command that still runs is killed, its AllowDomains
 // are taken back and Files are closed. When it returns nothing is left of it in this process. It is idempotent, and is called
-// after the spawned process has ended, or instead of spawning one.
+// after the spawned process has ended, or instead of spawning one, but not by the command's Cancel, whose return it waits for.
 func (l *Launch) Release() error {
 	if l.prepared == nil {
 		return nil // none of Prepare's: nothing was made

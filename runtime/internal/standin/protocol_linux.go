@@ -241,7 +241,7 @@ func (c *Caller) Close() {
 // Refuse leaves at the door why nobody is taken any more, and closes it.
 func Refuse(door *net.UnixConn, status int, text string) {
 	_, _ = door.Write(endMessage(status, text)) // nobody may be left to read it
-	_ = door.Close() // as above
+	_ = door.Close()                            // as above
 }
 
 func endMessage(status int, text string) []byte {
