@@ -88,7 +88,7 @@ func (t *Tracer) refused(e *event) (r Refused, ok bool) {
 		return r, false
 	}
 	c := &t.calls[t.byCall[e.call]-1]
-	r = Refused{missed: e.missed(), Call: c.name, Errno: e.errno, PID: e.pid, TID: e.tid, Process: e.comm, Monotonic: e.time}
+	r = Refused{Call: c.name, Errno: e.errno, PID: e.pid, TID: e.tid, Process: e.comm, Monotonic: e.time}
 	count := 1
 	if len(c.effects[1]) > 0 {
 		count = 2

@@ -29,7 +29,7 @@ func (tr *Trace) serve() {
 	for {
 		list, more := tr.queue.take()
 		for _, r := range list {
-			if !tr.use(r) && r.missed != nil {
+			if !tr.use(r.Refused) && r.missed != nil {
 				tr.t.noteMiss(&r)
 			}
 		}
@@ -56,7 +56,7 @@ func (tr *Trace) Close() (lost uint64, err error) {
 
 // noteMiss has the program be silent for a while about a call that looked for something in vain. Where that fails it is told
 // again, which costs time alone.
-func (t *Tracer) noteMiss(r *Refused) {
+func (t *Tracer) noteMiss(r *queuedRefusal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {
@@ -85,17 +85,23 @@ func (t *Tracer) end(tr *Trace) (lost uint64, err error) {
 	return lost, err
 }
 
+// queuedRefusal is a refused call, and by what the program recognises it (event.missed).
+type queuedRefusal struct {
+	Refused
+	missed []byte
+}
+
 // refusedQueue parts the one reader of all sandboxes from those who are told, so that a slow one delays no other.
 type refusedQueue struct {
 	mu      sync.Mutex
 	ready   sync.Cond
-	list    []Refused
+	list    []queuedRefusal
 	dropped uint64
 	closed  bool
 	busy    bool // some have been taken, and not all of them been told
 }
 
-func (q *refusedQueue) put(r Refused) {
+func (q *refusedQueue) put(r queuedRefusal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || len(q.list) >= maxQueued {
@@ -113,7 +119,7 @@ func (q *refusedQueue) drop(n uint64) {
 }
 
 // take waits for calls, and tells whether there may be more.
-func (q *refusedQueue) take() (list []Refused, more bool) {
+func (q *refusedQueue) take() (list []queuedRefusal, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy = false

@@ -115,7 +115,7 @@ func repeat(line string) error {
 		return err
 	}
 	for range count {
-		if err := unix.Mkdir(name, 0o700); err != unix.EACCES { //nolint:errorlint // a number
+		if err := unix.Mkdir(name, 0o700); err != unix.EACCES {
 			return fmt.Errorf("mkdir: %w", err)
 		}
 	}

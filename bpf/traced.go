@@ -46,8 +46,6 @@ type Refused struct {
 	Process string
 	// Monotonic is when it returned (CLOCK_MONOTONIC), to be compared with other such times.
 	Monotonic time.Duration
-
-	missed []byte // see Trace
 }
 
 // TraceOptions say what is to be told of a sandbox. The zero value is refused writing alone.

@@ -304,7 +304,7 @@ func (t *Tracer) deliver(record []byte) {
 		return
 	}
 	if refused, ok := t.refused(&e); ok {
-		trace.queue.put(refused)
+		trace.queue.put(queuedRefusal{refused, e.missed()})
 	} else {
 		trace.queue.drop(1)
 	}

@@ -335,7 +335,10 @@ func TestNET16_UpdateWhileTheCallbackWaits(t *testing.T) {
 			}
 			var current atomic.Pointer[Rules]
 			current.Store(&Rules{Network: before})
-			a := &asked{answer: func(context.Context) (Answer, error) { current.Store(&Rules{Network: after}); return Answer{Allow: true}, nil }}
+			a := &asked{answer: func(context.Context) (Answer, error) {
+				current.Store(&Rules{Network: after})
+				return Answer{Allow: true}, nil
+			}}
 			h := start(t, nowhere, asks(a), func(o *Options) { o.Policy = current.Load })
 			if got := h.connectTo(fmt.Sprintf("127.0.0.1:%d", port)).rest(); got != refused403(tc.reason) {
 				t.Errorf("%q", got)

@@ -46,10 +46,7 @@ func (l *launch) chooseMonitor() {
 	if s.opts.monitor == MonitorOff {
 		return
 	}
-	noTracer := errObserveChosen
-	if !s.opts.observe {
-		noTracer = s.tracing.available(l.dry)
-	}
+	noTracer := s.tracing.available(l.dry)
 	if noTracer == nil {
 		l.watch = watchTraced
 	} else if noListener := brokerAvailable(); noListener == nil {
@@ -68,10 +65,11 @@ func (l *launch) watchNothing(reason error) {
 	if l.dry {
 		return
 	}
-	l.cmd.sandbox.tracing.warned.Do(func() {
-		l.cmd.sandbox.opts.warn(fmt.Sprintf("What the kernel refuses to commands is not reported; the proxies still report what they refuse. "+
-			"Why: %v. Run srt as root, or where it may install a seccomp listener, or without asking for such reports.", reason))
-	})
+	if l.cmd.sandbox.tracing.warned.Swap(true) {
+		return
+	}
+	l.cmd.sandbox.opts.warn(fmt.Sprintf("What the kernel refuses to commands is not reported; the proxies still report what they refuse. "+
+		"Why: %v. Run srt as root, or where it may install a seccomp listener, or without asking for such reports.", reason))
 }
 
 // reportAccess tells of one system call that failed, if the command's plan is behind it. pid is the host's number, comm the

@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"errors"
-
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/seccomp"
 	"github.com/srt-sandbox/srt/seccomp/broker"
@@ -10,9 +8,6 @@ import (
 
 // The observer: where no program in the kernel can tell what that refuses, the filter puts the calls that can be refused to the
 // broker, which has a listener anyhow (a process takes one), and which looks at each and lets it go on. It decides nothing.
-
-// errObserveChosen is why no tracer is used where the observer was asked for.
-var errObserveChosen = errors.New("the observer was chosen")
 
 // observed tells whether an observer tells what the kernel refuses.
 func (l *launch) observed() bool { return l.watch == watchObserved }

@@ -17,9 +17,6 @@ import (
 	"github.com/srt-sandbox/srt/seccomp/notify"
 )
 
-// withObserver has the observer tell of refusals even where this process may load a tracer.
-func withObserver(o *options) { o.observe = true }
-
 // observedSession is a session whose kernel refusals are observed, with what it reports.
 func observedSession(t testing.TB, m Monitor, cfg *config.Config, more ...Option) (*Sandbox, *eventRecorder) {
 	t.Helper()
@@ -30,10 +27,12 @@ func observedSession(t testing.TB, m Monitor, cfg *config.Config, more ...Option
 		t.Skipf("got %v, want a process that is under no listener itself", err)
 	}
 	r := &eventRecorder{}
-	s, err := New(context.Background(), cfg, append(more, WithMonitor(m), WithOnViolation(r.add), withObserver)...)
+	s, err := New(context.Background(), cfg, append(more, WithMonitor(m), WithOnViolation(r.add))...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The observer tells of refusals even where this process may load a tracer.
+	s.tracing.asked, s.tracing.err = true, errors.New("the observer was chosen")
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

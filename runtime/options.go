@@ -16,7 +16,6 @@ type options struct {
 	keep        // private.go
 	timing      func(string)
 	monitor     Monitor
-	observe     bool // the observer, even where a tracer can be had; tests set it
 	ask         asking
 	filter      proxy.RequestFilter
 }

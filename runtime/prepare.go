@@ -48,12 +48,8 @@ type Launch struct {
 	prepared *prepared
 }
 
-// Errors of commands that are prepared.
-var (
-	errPrepared = errors.New("the command was prepared; wait for the process that was spawned for it, then release the launch")
-	errReleased = errors.New("the launch was released")
-	errTwice    = errors.New("the launch was used before; prepare the command anew for each process")
-)
+// errPrepared is Wait for a command that was prepared.
+var errPrepared = errors.New("the command was prepared; wait for the process that was spawned for it, then release the launch")
 
 // Prepare readies the command for a process that the caller spawns itself, see [Launch]. What can be found wrong beforehand
 // is: the errors are those of Start, and Stdin, Stdout and Stderr, which the process brings, must not be set.
@@ -128,27 +124,6 @@ func (l *Launch) Release() error {
 		return nil // none of Prepare's: nothing was made
 	}
 	return l.prepared.release(l.Files)
-}
-
-// expect notes a prepared command.
-func (s *Sandbox) expect(p *prepared) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refusing {
-		return ErrClosed
-	}
-	if s.prepared == nil {
-		s.prepared = map[*prepared]struct{}{}
-	}
-	s.prepared[p] = struct{}{}
-	return nil
-}
-
-// expectNot forgets it.
-func (s *Sandbox) expectNot(p *prepared) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.prepared, p)
 }
 
 // revokeAll makes the launches of all prepared commands unusable: the session takes no more.

@@ -39,6 +39,33 @@ const (
 	programFD = 4
 )
 
+// Why a launch is refused to a process.
+var (
+	errReleased = errors.New("the launch was released")
+	errTwice    = errors.New("the launch was used before; prepare the command anew for each process")
+)
+
+// expect notes a prepared command.
+func (s *Sandbox) expect(p *prepared) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusing {
+		return ErrClosed
+	}
+	if s.prepared == nil {
+		s.prepared = map[*prepared]struct{}{}
+	}
+	s.prepared[p] = struct{}{}
+	return nil
+}
+
+// expectNot forgets it.
+func (s *Sandbox) expectNot(p *prepared) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.prepared, p)
+}
+
 // await makes the launch and waits, in the background, for the process that uses it.
 func (c *Cmd) await() (*Launch, error) {
 	door, theirs, err := standin.Pair()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,7 +55,7 @@ func (h *tracerHolder) release() error {
 // sessionTracing is a session's use of the tracer: from its first command that is to be watched to the end of the session,
 // or of the last such command where that is later. The zero value is ready; all methods are safe for concurrent use.
 type sessionTracing struct {
-	warned sync.Once
+	warned atomic.Bool // that nobody tells what the kernel refuses
 
 	mu     sync.Mutex
 	asked  bool

@@ -38,6 +38,11 @@ type terminalDialog struct {
 // lastWords is how long it may take to say that the time is over, on a terminal that takes nothing at the moment.
 const lastWords = time.Second
 
+// sane brings a terminal back to showing plain text whatever a program has told it (ECMA-48, DEC STD 070): CAN and ST end
+// what it was in the middle of; then plain letters, ASCII, no insertion, lines that wrap, no margins, a cursor that shows, and
+// nothing below it. Terminals that know less ignore the rest.
+const sane = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b[4l\x1b[?7h\x1b[?69l\x1b7\x1b[r\x1b8\x1b[?25h\r\n\x1b[J"
+
 // errNoTerminal says that there is nobody to ask.
 var errNoTerminal = errors.New("--ask needs somebody to ask: standard error is not a terminal, or not the one that srt was " +
 	"started on. Run srt in a terminal without redirecting its standard error, or leave --ask out and name the hosts in network.allowedDomains.")

@@ -294,7 +294,7 @@ func TestConverse(t *testing.T) {
 			q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: code}
 			got, err := q.converse()
 			same := errors.Is(err, tc.err)
-			if want, ok := tc.err.(*keyboardInterrupt); ok {
+			if want, ok := errors.AsType[*keyboardInterrupt](tc.err); ok {
 				key, is := errors.AsType[*keyboardInterrupt](err)
 				same = is && *key == *want
 			}

@@ -32,11 +32,6 @@ func newCode() string {
 	return string(code)
 }
 
-// sane brings a terminal back to showing plain text whatever a program has told it (ECMA-48, DEC STD 070): CAN and ST end
-// what it was in the middle of; then plain letters, ASCII, no insertion, lines that wrap, no margins, a cursor that shows, and
-// nothing below it. Terminals that know less ignore the rest.
-const sane = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b[4l\x1b[?7h\x1b[?69l\x1b7\x1b[r\x1b8\x1b[?25h\r\n\x1b[J"
-
 // dumb tells whether a kind of terminal (TERM) knows no sequences.
 func dumb(term string) bool { return term == "" || term == "dumb" || strings.HasPrefix(term, "dumb-") }
 

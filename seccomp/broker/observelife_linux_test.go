@@ -54,7 +54,8 @@ func init() {
 	}
 	probes["observed-undumpable"] = func(f string) any {
 		must(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
-		return int(unix.Mkdir(f+"/ro/x", 0o755).(syscall.Errno))
+		errno, _ := errors.AsType[syscall.Errno](unix.Mkdir(f+"/ro/x", 0o755))
+		return int(errno)
 	}
 	probes["observed-execs"] = func(string) any {
 		for i := range 100 {

@@ -62,7 +62,7 @@ func (c *call) spotAt(dirfd int32, at uint64, w wanted) (where spot, ok bool) {
 		return where, false
 	}
 	absolute := text[0] == '/' && w.resolve&(unix.RESOLVE_BENEATH|unix.RESOLVE_IN_ROOT) == 0
-	origin := -1
+	var origin int
 	if absolute {
 		origin, errno = c.ownRoot()
 	} else {

@@ -62,7 +62,7 @@ type held struct {
 func Below(root Identity) (*Paused, error) {
 	p := &Paused{root: root, held: map[int]*held{}}
 	still := 0
-	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(look) {
+	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(look) { //nolint:forbidigo // no event tells that all stand still
 		moving, err := p.round()
 		switch {
 		case err != nil:
