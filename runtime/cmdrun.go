@@ -211,7 +211,7 @@ func (c *Cmd) interrupt() {
 	select {
 	case <-c.ended:
 	case <-delay.C:
-		c.interrupted.killed = c.Kill() == nil
+		c.interrupted.killed = c.Kill() == nil || c.interrupted.killed
 	}
 }
 

@@ -94,7 +94,6 @@ func (s *Sandbox) close() error {
 		errs = append(errs, fmt.Errorf("take the hooks out of the kernel: %w", err))
 	}
 	s.token.Store(new(string))
-	s.lists.Reset()
 	s.store.Forget()
 	s.store.Close()
 	s.lists.Reset()
