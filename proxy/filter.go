@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,8 +37,8 @@ func (f *Filtering) validate() error {
 }
 
 // RequestFilter decides about one request. It is called from many goroutines and has no time limit. ctx ends when the
-// client leaves or the server closes, and the result is then dropped; [Server.Close] waits until the filter has returned
-// (REQ-12). An error and a panic deny.
+// client leaves or the server closes, and the result is then dropped (REQ-12); nobody waits for it then, so a filter may call
+// [Server.Close]. An error and a panic deny.
 type RequestFilter func(ctx context.Context, r *FilterRequest) (FilterDecision, error)
 
 // FilterRequest is what a filter is told. It belongs to the filter, which may keep or change it without effect.
@@ -106,9 +107,9 @@ func (c *client) askFilter(e *exchange) (answer, bool) {
 	}
 	var d FilterDecision
 	var err error
-	c.watched(e, func(ctx context.Context) error {
-		d, err = callFilter(ctx, c.filtering.Filter, c.filterRequest(e))
-		return nil
+	c.watched(e, func(ctx context.Context) (gone error) {
+		d, err, gone = callFilter(ctx, c.filtering.Filter, c.filterRequest(e))
+		return gone
 	})
 	if e.gone {
 		return answer{}, true
@@ -139,15 +140,35 @@ func (c *client) askFilter(e *exchange) (answer, bool) {
 	return answer{}, false
 }
 
-// callFilter turns a panic of the filter into an error (REQ-16).
-func callFilter(ctx context.Context, filter RequestFilter, r *FilterRequest) (d FilterDecision, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
+// callFilter asks the filter in a goroutine of its own: it may close the server, which waits for its clients, and one that does
+// not heed its context outlives both. A panic of the filter is an error (REQ-16). gone is errClientGone when the context ended
+// before there was an answer, which then counts for nothing.
+func callFilter(ctx context.Context, filter RequestFilter, r *FilterRequest) (d FilterDecision, err, gone error) {
+	type result struct {
+		FilterDecision
+		err error
+	}
+	answered := make(chan result, 1)
+	go func() {
+		a := result{err: errFilterExit}
+		defer func() {
+			if p := recover(); p != nil {
+				a = result{err: fmt.Errorf("%v", p)}
+			}
+			answered <- a
+		}()
+		a.FilterDecision, a.err = filter(ctx, r)
 	}()
-	return filter(ctx, r)
+	select {
+	case a := <-answered:
+		return a.FilterDecision, a.err, nil
+	case <-ctx.Done():
+		return FilterDecision{}, nil, errClientGone
+	}
 }
+
+// errFilterExit is a filter that ended its goroutine.
+var errFilterExit = errors.New("the filter did not return")
 
 func (c *client) filterRequest(e *exchange) *FilterRequest {
 	r := &FilterRequest{
