@@ -44,6 +44,9 @@ func (e *Enforcer) Session(namespace *os.File, report func(Refusal)) (*Session, 
 	return s, nil
 }
 
+// nested tells from the lineages of two sandboxes, their own namespaces first, whether they are one or one lies in the other.
+func nested(a, b []uint32) bool { return slices.Contains(a, b[0]) || slices.Contains(b, a[0]) }
+
 func (e *Enforcer) begin(s *Session) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,7 +54,7 @@ func (e *Enforcer) begin(s *Session) error {
 		return ErrClosed
 	}
 	for _, other := range e.sessions {
-		if slices.Contains(other.lineage, s.lineage[0]) || slices.Contains(s.lineage, other.lineage[0]) {
+		if nested(other.lineage, s.lineage) {
 			return fmt.Errorf("it has rules already, or lies in a sandbox with rules or around one: %w", ErrNamespace)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -240,7 +239,7 @@ func (t *Tracer) begin(trace *Trace, o TraceOptions) error {
 		return ErrClosed
 	}
 	for _, other := range t.traces {
-		if slices.Contains(other.lineage, trace.lineage[0]) || slices.Contains(trace.lineage, other.lineage[0]) {
+		if nested(other.lineage, trace.lineage) {
 			return fmt.Errorf("it is traced already, or lies in a sandbox that is or around one: %w", ErrNamespace)
 		}
 	}

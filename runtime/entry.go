@@ -18,39 +18,36 @@ func entryAt(cfg *config.Config, place string) string {
 	if err != nil || at < 0 {
 		return ""
 	}
-	paths := func(entries []config.PathEntry) string {
-		if at >= len(entries) {
-			return ""
-		}
-		return entries[at].Path
-	}
-	texts := func(entries []string) string {
-		if at >= len(entries) {
-			return ""
-		}
-		return entries[at]
-	}
+	f, n := &cfg.Filesystem, &cfg.Network
 	switch list {
 	case "filesystem.denyRead":
-		return paths(cfg.Filesystem.DenyRead)
+		return nth(f.DenyRead, at).Path
 	case "filesystem.allowRead":
-		return paths(cfg.Filesystem.AllowRead)
+		return nth(f.AllowRead, at).Path
 	case "filesystem.denyWrite":
-		return paths(cfg.Filesystem.DenyWrite)
+		return nth(f.DenyWrite, at).Path
 	case "filesystem.allowWrite":
-		return paths(cfg.Filesystem.AllowWrite)
+		return nth(f.AllowWrite, at).Path
 	case "network.allowedDomains":
-		return texts(cfg.Network.AllowedDomains)
+		return nth(n.AllowedDomains, at)
 	case "network.deniedDomains":
-		return texts(cfg.Network.DeniedDomains)
+		return nth(n.DeniedDomains, at)
 	case "network.allowUnixSockets":
-		return texts(cfg.Network.AllowUnixSockets)
+		return nth(n.AllowUnixSockets, at)
 	case "credentials.files":
-		if cfg.Credentials != nil && at < len(cfg.Credentials.Files) {
-			return cfg.Credentials.Files[at].Path
+		if cfg.Credentials != nil {
+			return nth(cfg.Credentials.Files, at).Path
 		}
 	}
 	return ""
+}
+
+// nth is an element of a list, the zero value where there is none.
+func nth[T any](list []T, i int) (element T) {
+	if i < len(list) {
+		element = list[i]
+	}
+	return element
 }
 
 // cutList parts "section.list.rest".

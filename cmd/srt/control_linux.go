@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -132,10 +131,9 @@ func terminalOf(fd int) (uint32, error) { return unix.IoctlGetUint32(fd, unix.TI
 
 // name is the absolute path by which the channel could be opened once more, empty if there is none.
 func (in *descriptorInput) name() string {
-	var path string
 	switch {
 	case in.is(unix.S_IFIFO), in.is(unix.S_IFREG):
-		path, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", in.fd)) // pipe:[n] for one without a name
+		return pathOf(in.fd, &in.st)
 	case in.is(unix.S_IFSOCK):
 		if address, err := unix.Getsockname(in.fd); err == nil {
 			if local, ok := address.(*unix.SockaddrUnix); ok {
@@ -143,11 +141,7 @@ func (in *descriptorInput) name() string {
 			}
 		}
 	}
-	var st unix.Stat_t
-	if path == "" || !strings.HasPrefix(path, "/") || unix.Stat(path, &st) != nil || st.Dev != in.st.Dev || st.Ino != in.st.Ino {
-		return "" // without a name, or not by this one any more
-	}
-	return path
+	return ""
 }
 
 // absolute completes the path of a bound socket; it is empty for one without a path.

@@ -48,13 +48,19 @@ func duplicate(fd int) (*os.File, string, error) {
 
 // fileOf is the path of the regular file that a descriptor leads to, empty if it has none that still does.
 func fileOf(fd int) string {
-	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	if err != nil || !filepath.IsAbs(path) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return ""
 	}
-	var mine, there unix.Stat_t
-	if unix.Fstat(fd, &mine) != nil || unix.Stat(path, &there) != nil || mine.Mode&syscall.S_IFMT != syscall.S_IFREG ||
-		mine.Dev != there.Dev || mine.Ino != there.Ino {
+	return pathOf(fd, &st)
+}
+
+// pathOf is the absolute path by which what a descriptor leads to could be opened once more; empty for what has no name, or
+// not by that one any more.
+func pathOf(fd int, st *unix.Stat_t) string {
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	var there unix.Stat_t
+	if err != nil || !filepath.IsAbs(path) || unix.Stat(path, &there) != nil || there.Dev != st.Dev || there.Ino != st.Ino {
 		return ""
 	}
 	return path
