@@ -1,148 +1,16 @@
 package runtime
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/policy"
-	"github.com/srt-sandbox/srt/runtime/violation"
 )
-
-// askWorld is a session whose every way out is a proxy behind it, to which every name exists.
-type askWorld struct {
-	*Sandbox
-	t *testing.T
-
-	mu      sync.Mutex
-	reached []string // host:port of what was let through
-	lines   []string // of violations
-}
-
-// newAskWorld makes one that asks f; change may alter the configuration.
-func newAskWorld(t *testing.T, f AskFunc, change func(*config.Config), list ...AskOption) *askWorld {
-	t.Helper()
-	return newWayOut(t, change, WithAsk(f, list...))
-}
-
-// newWayOut makes one with options of the test's own.
-func newWayOut(t *testing.T, change func(*config.Config), list ...Option) *askWorld {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	w := &askWorld{t: t}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go w.serve(c)
-		}
-	}()
-	cfg := config.Default()
-	cfg.Network.ParentProxy.HTTP = "http://" + l.Addr().String()
-	cfg.Network.ParentProxy.HTTPS = cfg.Network.ParentProxy.HTTP
-	if change != nil {
-		change(cfg)
-	}
-	record := WithOnViolation(func(e violation.Event) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.lines = append(w.lines, e.Line())
-	})
-	w.Sandbox, err = New(t.Context(), cfg, append(list, record)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
-}
-
-// serve is the proxy behind the session: it answers every request with "hello".
-func (w *askWorld) serve(c net.Conn) {
-	defer c.Close()
-	r := bufio.NewReader(c)
-	req, err := http.ReadRequest(r)
-	if err != nil {
-		return
-	}
-	w.mu.Lock()
-	w.reached = append(w.reached, req.Host)
-	w.mu.Unlock()
-	if req.Method == http.MethodConnect {
-		fmt.Fprint(c, "HTTP/1.1 200 OK\r\n\r\n")
-		if _, err = http.ReadRequest(r); err != nil {
-			return
-		}
-	}
-	fmt.Fprint(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello\n")
-}
-
-// askWays are shell functions: each connects to a host in one way and prints "hello", or the refusal.
-const askWays = `
-by_proxy() { curl -sSv -p --max-time 50 http://$1/ 2>&1 | grep -aE '^hello|^< HTTP/1.1 403' | tr -d '\r'; }
-plain() { curl -sSi --max-time 50 http://$1/ 2>&1 | grep -aE '^hello|^HTTP/1.1 403' | tr -d '\r'; }
-socks() { curl -sS --max-time 50 -x "$FTP_PROXY" http://$1/ 2>/dev/null || echo refused; }
-captured() { (exec 3<>/dev/tcp/$1/80; printf 'GET / HTTP/1.0\r\nHost: x\r\n\r\n' >&3; tail -n1 <&3) 2>/dev/null || echo refused; }
-`
-
-// command prepares a script that may use askWays.
-func (w *askWorld) command(script string) (*Cmd, *bytes.Buffer) {
-	var out bytes.Buffer
-	cmd := w.Shell(w.t.Context(), askWays+script)
-	cmd.Env, cmd.Dir = []string{"PATH=/usr/bin:/bin", "HOME="}, w.t.TempDir()
-	cmd.Stdout, cmd.Stderr, cmd.Text = &out, os.Stderr, "the text"
-	return cmd, &out
-}
-
-// prints runs a script and wants this output.
-func (w *askWorld) prints(script, want string, change ...func(*Cmd)) {
-	w.t.Helper()
-	cmd, out := w.command(script)
-	for _, f := range change {
-		f(cmd)
-	}
-	if err := cmd.Run(); err != nil {
-		w.t.Fatalf("%s: %v", script, err)
-	}
-	if got := strings.TrimSpace(out.String()); got != want {
-		w.t.Errorf("%s prints %q, want %q", script, got, want)
-	}
-}
-
-// got are what was let through and the lines of violations until now.
-func (w *askWorld) got() (reached, lines []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.reached), slices.Clone(w.lines)
-}
-
-// eventuallyTrue waits for something that happens for sure.
-func eventuallyTrue(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(askSoon); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it never happens that " + what)
-		}
-	}
-}
-
-var waysOut = []string{"by_proxy", "plain", "socks", "captured"}
 
 // Every way out asks with all that is known, obeys the answer, and asks anew the next time. A name that nobody has decided
 // about resolves, and its connection asks (LIB-25).
@@ -190,22 +58,29 @@ func TestAsk_EveryWayOut_LIB25_LIB26_LIB27_LIB28_NET13(t *testing.T) {
 	}
 }
 
+// pendingAsk is a command that waits for an answer, which comes when the context has ended; over tells that it has.
+func pendingAsk(t *testing.T, way string, late Answer) (w *askWorld, cmd *Cmd, out *bytes.Buffer, over <-chan struct{}) {
+	t.Helper()
+	begun, ended := make(chan struct{}, 16), make(chan struct{}, 16)
+	w = newAskWorld(t, func(ctx context.Context, _ Destination) (Answer, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return late, nil
+	}, nil)
+	cmd, out = w.command(way + " ask.test; echo end")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	return w, cmd, out, ended
+}
+
 // The client leaves while the answer is pending: the context ends, nothing is dialled, a refusal is recorded all the same.
 func TestAsk_TheClientIsKilled_LIB29(t *testing.T) {
 	for _, way := range waysOut {
 		t.Run(way, func(t *testing.T) {
-			begun, over := make(chan struct{}, 16), make(chan struct{}, 16)
-			w := newAskWorld(t, func(ctx context.Context, _ Destination) (Answer, error) {
-				begun <- struct{}{}
-				<-ctx.Done()
-				over <- struct{}{}
-				return Answer{Reason: "too late"}, nil
-			}, nil)
-			cmd, _ := w.command(way + " ask.test")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			<-begun
+			w, cmd, _, over := pendingAsk(t, way, Answer{Reason: "too late"})
 			if err := cmd.Kill(); err != nil {
 				t.Error(err)
 			}
@@ -226,18 +101,7 @@ func TestAsk_TheClientIsKilled_LIB29(t *testing.T) {
 func TestAsk_CloseWhilePending_LIB29(t *testing.T) {
 	for _, way := range waysOut {
 		t.Run(way, func(t *testing.T) {
-			begun, over := make(chan struct{}, 16), make(chan struct{}, 16)
-			w := newAskWorld(t, func(ctx context.Context, _ Destination) (Answer, error) {
-				begun <- struct{}{}
-				<-ctx.Done()
-				over <- struct{}{}
-				return Answer{Allow: true}, nil
-			}, nil)
-			cmd, out := w.command(way + " ask.test; echo end")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			<-begun
+			w, cmd, out, over := pendingAsk(t, way, Answer{Allow: true})
 			if err := w.Close(); err != nil {
 				t.Error(err)
 			}
@@ -329,133 +193,6 @@ func TestAsk_WhatComesBeforeTheQuestion_LIB25_LIB27(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A command's own list is in force from its start to its end, for every way out and for names, and for nobody else, whatever
-// a client presents as its name (LIB-31, LIB-32, NET-15).
-func TestAllowDomains_OfOneCommand_LIB31_LIB32_NET15(t *testing.T) {
-	const id = "6JmUW9rAM0qT2v8cX1yZ3w"
-	w := newAskWorld(t, nil, nil)
-	allow := func(c *Cmd) { c.ID, c.AllowDomains = id, []string{"a.test"} }
-	for _, way := range waysOut {
-		w.prints(way+" a.test", "hello", allow)
-	}
-	// case 6: after its end the list is gone, even for a command of the same id.
-	w.prints("captured a.test; socks a.test", "refused\nrefused", func(c *Cmd) { c.ID = id })
-	// While one with a list runs, another that presents its id gets nothing of it.
-	other, out := w.command(`read x; socks a.test; captured a.test
-		curl -sS --max-time 50 -x "$(printf %s "$FTP_PROXY" | sed "s|//[^:]*:|//` + policy.ProxyUser(id) + `:|")" http://a.test/ 2>/dev/null || echo refused`)
-	in, start := pipe(t)
-	other.Stdin = in
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.prints("captured a.test", "hello", allow)
-	holder, _ := w.command("read x")
-	held, end := pipe(t)
-	holder.Stdin = held
-	allow(holder)
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(start, "go")
-	if err := other.Wait(); err != nil || out.String() != "refused\nrefused\nrefused\n" {
-		t.Errorf("%v, %q", err, out)
-	}
-	fmt.Fprintln(end, "go")
-	if err := holder.Wait(); err != nil && !strings.Contains(err.Error(), "exit status") {
-		t.Error(err)
-	}
-	if cfg := w.Config(); len(cfg.Network.AllowedDomains) > 0 {
-		t.Errorf("the getter shows %q", cfg.Network.AllowedDomains)
-	}
-}
-
-func TestAllowDomains_case7_LIB32(t *testing.T) {
-	w := newAskWorld(t, nil, nil)
-	const good = "0123456789abcdefghijkl"
-	for _, tc := range []struct {
-		name, id, entry string
-		want            error
-	}{
-		{"empty", "", "a.test", policy.ErrShortCommandID},
-		{"short", "brief", "a.test", policy.ErrShortCommandID},
-		{"30 lone surrogates", strings.Repeat("\xed\xa0\x80", 30), "a.test", policy.ErrShortCommandID},
-		{"22 ASCII", good, "a.test", nil},
-		{"entry *.com", good, "*.com", config.ErrInvalidDomain},
-		{"entry *", good, "*", config.ErrInvalidDomain},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			remove, err := w.AllowDomains(tc.id, []string{tc.entry})
-			if !errors.Is(err, tc.want) || (err == nil) != (remove != nil) {
-				t.Errorf("%v", err)
-			}
-			if err != nil && tc.id != "" && strings.Contains(err.Error(), tc.id) {
-				t.Errorf("%q holds the id", err)
-			}
-			// A command with such an id and a list is not started; a random id needs no check.
-			cmd, _ := w.command("true")
-			cmd.ID, cmd.AllowDomains = tc.id, []string{tc.entry}
-			err, want := cmd.Run(), tc.want
-			if tc.id == "" {
-				want = nil
-			}
-			if !errors.Is(err, want) || err != nil && tc.id != "" && strings.Contains(err.Error(), tc.id) {
-				t.Errorf("a command with that list: %v", err)
-			}
-		})
-	}
-}
-
-func TestAllowDomains_ReplacedAndRemovedWhileItRuns_LIB32(t *testing.T) {
-	const key = "0123456789abcdefghijkl"
-	w := newAskWorld(t, nil, nil)
-	cmd, _ := w.command(`while read -r host; do socks $host; done`)
-	in, tell := pipe(t)
-	answers, out := pipe(t)
-	cmd.Stdin, cmd.Stdout, cmd.ID = in, out, key
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(answers)
-	try := func(host, want string) {
-		t.Helper()
-		fmt.Fprintln(tell, host)
-		if got, err := lines.ReadString('\n'); err != nil || strings.TrimSpace(got) != want {
-			t.Errorf("%s: %q, %v; want %q", host, got, err, want)
-		}
-	}
-	try("a.test", "refused")
-	first, err := w.AllowDomains(key, []string{"a.test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	try("a.test", "hello")
-	second, err := w.AllowDomains(key, []string{"b.test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	try("a.test", "refused")
-	try("b.test", "hello")
-	first() // of the list that was replaced
-	try("b.test", "hello")
-	second()
-	second()
-	try("b.test", "refused")
-	tell.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-	if _, err := w.AllowDomains(key, []string{"a.test"}); err != nil {
-		t.Error(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
-	if remove, err := w.AllowDomains(key, []string{"a.test"}); !errors.Is(err, ErrClosed) || remove != nil {
-		t.Errorf("LIB-35: after Close %v", err)
-	}
-	second()
 }
 
 // Case 5: strictAllowlist that comes while a command runs, and while a question stands.
