@@ -135,19 +135,6 @@ func TestObserved_EachRefusalOnce_VIO10(t *testing.T) {
 	}
 }
 
-// Writes alone, where no more was asked for; and nothing at all where nothing was.
-func TestObserved_Levels(t *testing.T) {
-	calls := []string{"read secret/key", "read hidden", "chdir secret/sub", "write outside/f", "mkdir outside/x"}
-	for m, want := range map[Monitor]int{MonitorAll: 5, MonitorWrites: 2, MonitorOff: 0} {
-		dir, cfg := tracedTree(t)
-		s, got := observedSession(t, m, cfg)
-		tracedCalls(t, s, dir, "", calls...)
-		if list := got.take(); len(list) != want {
-			t.Errorf("%d: %+v", m, list)
-		}
-	}
-}
-
 // VIO-7: commands at once never mix.
 func TestObserved_TellsCommandsApart_VIO7(t *testing.T) {
 	dir, cfg := tracedTree(t)

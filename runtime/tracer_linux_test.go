@@ -287,15 +287,22 @@ func TestTraced_EachRefusalOnce_VIO10(t *testing.T) {
 }
 
 // Writes alone, where no more was asked for; and nothing at all where nothing was.
-func TestTraced_Levels(t *testing.T) {
+func TestMonitor_Levels_LIB1(t *testing.T) {
+	observed := func(t testing.TB, m Monitor, cfg *config.Config) (*Sandbox, *eventRecorder) { return observedSession(t, m, cfg) }
 	calls := []string{"read secret/key", "read hidden", "chdir secret/sub", "write outside/f", "mkdir outside/x"}
-	for m, want := range map[Monitor]int{MonitorAll: 5, MonitorWrites: 2, MonitorOff: 0} {
-		dir, cfg := tracedTree(t)
-		s, got := tracedSession(t, m, cfg)
-		tracedCalls(t, s, dir, "", calls...)
-		if list := got.take(); len(list) != want {
-			t.Errorf("%d: %+v", m, list)
-		}
+	for source, session := range map[string]func(testing.TB, Monitor, *config.Config) (*Sandbox, *eventRecorder){
+		"traced": tracedSession, "observed": observed,
+	} {
+		t.Run(source, func(t *testing.T) {
+			for m, want := range map[Monitor]int{MonitorAll: 5, MonitorWrites: 2, MonitorOff: 0} {
+				dir, cfg := tracedTree(t)
+				s, got := session(t, m, cfg)
+				tracedCalls(t, s, dir, "", calls...)
+				if list := got.take(); len(list) != want {
+					t.Errorf("%d: %+v", m, list)
+				}
+			}
+		})
 	}
 }
 
