@@ -3,6 +3,7 @@ package proxy
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/srt-sandbox/srt/runtime/violation"
@@ -23,6 +24,7 @@ type lookups struct {
 	told    map[string]struct{}
 	timer   *time.Timer // nil: nothing waits
 	closed  bool
+	telling sync.Mutex // held while names are reported, and not within the lock of the Capture
 }
 
 // LookedUp is told of each name that the resolver is asked for, in lower case without final dot, unless it is one that the
@@ -66,6 +68,8 @@ func (l *lookups) note(name string) {
 
 // tellLookups reports the names to which no connection came.
 func (c *Capture) tellLookups() {
+	c.lookups.telling.Lock()
+	defer c.lookups.telling.Unlock()
 	c.mu.Lock()
 	l := &c.lookups
 	if l.timer != nil {
@@ -95,7 +99,7 @@ func (c *Capture) tellLookup(name string) {
 		CommandID: c.server.identity})
 }
 
-// closeLookups reports what waits, and nothing after that.
+// closeLookups reports what waits, and nothing after that: it waits for who is reporting.
 func (c *Capture) closeLookups() {
 	c.mu.Lock()
 	c.lookups.closed = true
