@@ -43,7 +43,8 @@ func Check(ctx context.Context, cfg *config.Config) (Report, error) {
 	return r, nil
 }
 
-// exposed says that commands may replace the caller's own program, which next runs unsandboxed (LIB-10).
+// exposed says that the caller's own program lies where commands may write (LIB-10). It need not be said at each start: the
+// file itself is kept from every command (FS-51).
 func exposed(cfg *config.Config) []string {
 	exe, err := os.Executable()
 	if err != nil || cfg.Filesystem.Disabled {
@@ -57,8 +58,8 @@ func exposed(cfg *config.Config) []string {
 	if err != nil || !policy.MayWrite(withoutLinks(exe), in.Home, rules, withoutLinks) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the program that runs the sandbox, %s, lies where commands may write: what they put in its place would next "+
-		"run unsandboxed. Move it, or list its directory in filesystem.denyWrite", exe)}
+	return []string{fmt.Sprintf("the program that runs the sandbox, %s, lies where commands may write. They cannot change that file, but what "+
+		"it reads from beside it, and that next counts unsandboxed, they can. Move it, or list its directory in filesystem.denyWrite", exe)}
 }
 
 // Report is what srt needs of the system it runs on, and what of it is missing (LIB-9). The zero value says that all is there.
