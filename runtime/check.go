@@ -58,8 +58,9 @@ func exposed(cfg *config.Config) []string {
 	if err != nil || !policy.MayWrite(withoutLinks(exe), in.Home, rules, withoutLinks) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the program that runs the sandbox, %s, lies where commands may write. They cannot change that file, but what "+
-		"it reads from beside it, and that next counts unsandboxed, they can. Move it, or list its directory in filesystem.denyWrite", exe)}
+	return []string{fmt.Sprintf("the program that runs the sandbox, %s, lies where commands may write. They cannot change that file, but they "+
+		"can change what lies beside it, and what it reads of that counts outside of any sandbox. Move it, or list its directory in "+
+		"filesystem.denyWrite", exe)}
 }
 
 // Report is what srt needs of the system it runs on, and what of it is missing (LIB-9). The zero value says that all is there.
