@@ -96,6 +96,7 @@ func (p *Paused) round() (moving bool, err error) {
 		h, known := p.held[seen.pid]
 		if known && h.started != seen.started {
 			unix.Close(h.pidfd) // that one has ended
+			delete(p.held, seen.pid)
 			known = false
 		}
 		if !known {
