@@ -288,7 +288,9 @@ func TestTraced_EachRefusalOnce_VIO10(t *testing.T) {
 
 // Writes alone, where no more was asked for; and nothing at all where nothing was.
 func TestMonitor_Levels_LIB1(t *testing.T) {
-	observed := func(t testing.TB, m Monitor, cfg *config.Config) (*Sandbox, *eventRecorder) { return observedSession(t, m, cfg) }
+	observed := func(t testing.TB, m Monitor, cfg *config.Config) (*Sandbox, *eventRecorder) {
+		return observedSession(t, m, cfg)
+	}
 	calls := []string{"read secret/key", "read hidden", "chdir secret/sub", "write outside/f", "mkdir outside/x"}
 	for source, session := range map[string]func(testing.TB, Monitor, *config.Config) (*Sandbox, *eventRecorder){
 		"traced": tracedSession, "observed": observed,
