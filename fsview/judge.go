@@ -257,10 +257,6 @@ func (j *Judge) denied(why, path string) Judgement {
 	return Judgement{Denied: true, Rule: rule, Entry: entry, Path: path}
 }
 
-// Cause takes a Why of the plan apart, as a Guard or a step gives it: the place in the settings or the name behind it, and
-// the entry as written, empty where no entry is behind it.
-func (j *Judge) Cause(why string) (rule, entry string) { return j.causes.split(why) }
-
 // Grant names what grants writing at a path, for one at which a Judge denies neither writing nor creating: the rule and the
 // entry behind it, both empty where none is needed, as in /dev and /proc.
 func (j *Judge) Grant(path string) (rule, entry string) {

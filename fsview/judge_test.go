@@ -240,7 +240,7 @@ func TestJudgeCause(t *testing.T) {
 		{"the sandbox's own resolver (NET-7)", "the sandbox's own resolver", ""},
 		{"a text of another kind", "a text of another kind", ""},
 	} {
-		if rule, entry := j.Cause(tt.why); rule != tt.rule || entry != tt.entry {
+		if rule, entry := j.causes.split(tt.why); rule != tt.rule || entry != tt.entry {
 			t.Errorf("%q: %q %q, want %q %q", tt.why, rule, entry, tt.rule, tt.entry)
 		}
 	}

@@ -34,16 +34,6 @@ func Differences(first, second *Config) []Difference {
 	return differencesFor(runtime.GOOS, first, second)
 }
 
-// FixedDifferences are the dotted paths of the differences that do not count until a new session (LIB-23).
-func FixedDifferences(first, second *Config) (paths []string) {
-	for _, d := range Differences(first, second) {
-		if d.Effect == Fixed {
-			paths = append(paths, d.Path)
-		}
-	}
-	return paths
-}
-
 // setting is a row of the table of effects.
 type setting struct {
 	path string

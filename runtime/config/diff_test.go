@@ -125,7 +125,8 @@ func TestDifferences_LIB21_LIB22_LIB23(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if got := FixedDifferences(&Config{}, &Config{Network: Network{HTTPProxyPort: 1, AllowedDomains: []string{"x"}}}); !slices.Equal(got, []string{"network.httpProxyPort"}) {
+	want := []Difference{{"network.allowedDomains", Live}, {"network.httpProxyPort", Fixed}}
+	if got := Differences(&Config{}, &Config{Network: Network{HTTPProxyPort: 1, AllowedDomains: []string{"x"}}}); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 }

@@ -77,12 +77,14 @@ func TestAdvice(t *testing.T) {
 
 func TestRuleOf(t *testing.T) {
 	for in, want := range map[string]string{
-		"filesystem.denyRead.0 (FS-22)":                 "filesystem.denyRead.0",
-		"protected name .bashrc (FS-35)":                "protected name .bashrc",
-		"srt's own file (FS-51)":                        "srt's own file",
-		"default write path /tmp/a (b) (FS-28)":         "default write path /tmp/a (b)",
-		"filesystem.allowWrite":                         "filesystem.allowWrite",
-		"network.allowUnixSockets names no such socket": "network.allowUnixSockets",
+		"filesystem.denyRead.0 (FS-22)":                         "filesystem.denyRead.0",
+		"protected name .bashrc (FS-35)":                        "protected name .bashrc",
+		"srt's own file (FS-51)":                                "srt's own file",
+		"default write path /tmp/a (b) (FS-28)":                 "default write path /tmp/a (b)",
+		`protected name .bashrc (FS-7, as at "/a (b)")`:         "protected name .bashrc",
+		`credentials.files.0.path (FS-7, as at "/a, b (FS-3)")`: "credentials.files.0.path",
+		"filesystem.allowWrite":                                 "filesystem.allowWrite",
+		"network.allowUnixSockets names no such socket":         "network.allowUnixSockets",
 		"a (b)": "a (b)", "x (FS-)": "x (FS-)", "x (-1)": "x (-1)", "x (fs-1)": "x (fs-1)", "": "",
 	} {
 		if got := RuleOf(in); got != want {

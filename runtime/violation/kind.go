@@ -71,24 +71,25 @@ func kindOfCall(call string) Kind {
 	return KindOther
 }
 
-// RuleOf turns the reason that a plan of the file system or the broker gives, "filesystem.denyRead.0 (FS-22)", into a
-// [Event.Rule]: what stands before the number of the rule of the specification, or the place in the settings that a
-// sentence begins with. Any other text comes back as it is.
+// RuleOf turns the reason that a plan of the file system or the broker gives, "filesystem.denyRead.0 (FS-22)" or
+// `protected name .bashrc (FS-7, as at "/a")`, into a [Event.Rule]: what stands before the number of the rule of the
+// specification, or the place in the settings that a sentence begins with. Any other text comes back as it is.
 func RuleOf(why string) string {
-	if head, tail, found := cutLast(why, " ("); found && strings.HasSuffix(tail, ")") && numbered(tail[:len(tail)-1]) {
-		return head
+	for head := why; strings.HasSuffix(why, ")"); { // what is in the text may have parentheses, too
+		i := strings.LastIndex(head, " (")
+		if i < 0 {
+			break
+		}
+		head = why[:i]
+		number, _, _ := strings.Cut(strings.TrimSuffix(why[i+len(" ("):], ")"), ", ")
+		if numbered(number) {
+			return head
+		}
 	}
 	if place, _, found := strings.Cut(why, " "); found && (strings.HasPrefix(place, "network.") || strings.HasPrefix(place, "filesystem.")) {
 		return place
 	}
 	return why
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // numbered tells whether s is the number of a rule: capital letters, a hyphen, digits.
