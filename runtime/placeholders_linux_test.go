@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/srt-sandbox/srt/fsview/placeholder"
 )
 
@@ -37,7 +39,13 @@ func TestPlaceholders_AreTheSandboxs_FS54(t *testing.T) {
 	if l.mechanism.Name != byPlaceholders {
 		t.Fatalf("%+v", l.mechanism)
 	}
-	l.held.session.File().Close() // as when srt is killed
+	// As when srt is killed: the number leads to something else, on which no lock can be taken or given up. The file that has
+	// it stays as it is, since the command's end uses that.
+	if fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		t.Fatal(err)
+	} else if err := errors.Join(unix.Dup3(fd, int(l.held.session.File().Fd()), unix.O_CLOEXEC), unix.Close(fd)); err != nil {
+		t.Fatal(err)
+	}
 	there := func() bool {
 		if err := placeholder.Sweep(state); err != nil {
 			t.Error(err)
