@@ -41,9 +41,13 @@ func TestPlaceholders_AreTheSandboxs_FS54(t *testing.T) {
 	}
 	// As when srt is killed: the number leads to something else, on which no lock can be taken or given up. The file that has
 	// it stays as it is, since the command's end uses that.
-	if fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
-		t.Fatal(err)
-	} else if err := errors.Join(unix.Dup3(fd, int(l.held.session.File().Fd()), unix.O_CLOEXEC), unix.Close(fd)); err != nil {
+	if err := control(l.held.session.File(), func(number int) error {
+		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(unix.Dup3(fd, number, unix.O_CLOEXEC), unix.Close(fd))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	there := func() bool {
