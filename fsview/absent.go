@@ -6,7 +6,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/srt-sandbox/srt/fsview/internal/glob"
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
@@ -30,35 +29,6 @@ func (d *absentDeny) place() (dir, name string, ok bool) {
 	}
 	name, _, _ = strings.Cut(strings.TrimPrefix(tail(dir, d.loc.path), "/"), "/")
 	return dir, name, name != ""
-}
-
-// collectAbsentOwn hides srt's own directories, and denies the making of srt's own files that do not exist: a settings file
-// that a later run would read (FS-51).
-func (b *builder) collectAbsentOwn() error {
-	for _, p := range b.in.Private {
-		loc := b.res.resolve(p, true)
-		why := &rule{key: "srt's own directory", number: "FS-51", quiet: true}
-		switch {
-		case loc.exists && loc.path != "/":
-			b.hold(loc, why)
-			first(&b.node(loc.path, loc.info).hard, why)
-		case loc.blocked != nil && loc.ancestor == "/":
-			return uninspectedError(why, loc)
-		case loc.blocked != nil:
-			first(&b.node(loc.ancestor, Info{}).hard, why) // FS-11
-		case !loc.exists && !loc.special && b.root.stateAt(loc.path).writable():
-			// Its missing parents are everybody's (~/.local): only the path itself must not come to be.
-			b.plan.Patterns = append(b.plan.Patterns, Pattern{Text: glob.Quote(loc.path), Write: true, Why: why.why()})
-		}
-	}
-	for _, p := range b.in.OwnFiles {
-		loc := b.res.resolve(p, true)
-		if loc.exists || loc.special || loc.blocked != nil {
-			continue
-		}
-		b.denyCreation(loc, &rule{key: "srt's own file", number: "FS-51", quiet: true}, false)
-	}
-	return nil
 }
 
 // denyCreation denies the making of an absent location; a file in the way is denied itself (FS-30).

@@ -2,6 +2,8 @@ package fsview
 
 import (
 	"fmt"
+	"slices"
+	"syscall"
 
 	"github.com/srt-sandbox/srt/fsview/internal/glob"
 )
@@ -39,9 +41,12 @@ type builder struct {
 // to list them. t is used from the calling goroutine alone.
 //
 // Errors: *EntryError for a deny entry that cannot be honoured, *SearchError when the disk could not be read (FS-40),
-// *SizeError (FS-65). A nil error means that every deny is in the plan or needs no step.
+// *DirError for a working directory that there is not, *SizeError (FS-65). A nil error means that every deny is in the plan or needs no step.
 func Build(t Tree, in Input) (*Plan, error) {
 	rules := &in.Rules
+	if in.Program != "" {
+		in.OwnFiles, in.Keep = append(slices.Clip(in.OwnFiles), in.Program), append(slices.Clip(in.Keep), in.Program)
+	}
 	if in.MandatoryDepth <= 0 {
 		in.MandatoryDepth = defaultSearchDepth
 	}
@@ -76,24 +81,39 @@ func (b *builder) collectDisabled() error {
 	return b.collectKernelMounts()
 }
 
-// chooseDir says where the command starts (FS-49).
+// chooseDir says where the command starts: where srt was started, or where that is hidden, in the home or at the top (FS-49).
+// A directory that there is not is an error, as for every other program that starts one (chdir(2)): what is written with
+// relative names would go somewhere else.
 func (b *builder) chooseDir() error {
-	for i, dir := range []string{b.in.Cwd, b.in.Home} {
-		if dir == "" {
-			continue
-		}
-		loc := b.res.resolve(dir, true)
-		if loc.special || (loc.exists && loc.info.IsDir() && !b.root.stateAt(loc.path).hidden) {
-			b.plan.Dir = loc.path
-			if i > 0 {
-				b.warnDir()
-			}
-			return nil
-		}
+	loc := b.res.resolve(b.in.Cwd, true)
+	switch {
+	case loc.special: // found out when it is entered
+	case loc.blocked != nil:
+		return &DirError{b.in.Cwd, loc.blocked}
+	case loc.loop:
+		return &DirError{b.in.Cwd, syscall.ELOOP}
+	case loc.exists && !loc.info.IsDir(), loc.file != "":
+		return &DirError{b.in.Cwd, syscall.ENOTDIR}
+	case !loc.exists:
+		return &DirError{b.in.Cwd, syscall.ENOENT}
+	}
+	if b.startsAt(loc) {
+		b.plan.Dir = loc.path
+		return nil
 	}
 	b.plan.Dir = "/"
+	if home := b.in.Home; home != "" {
+		if loc := b.res.resolve(home, true); b.startsAt(loc) {
+			b.plan.Dir = loc.path
+		}
+	}
 	b.warnDir()
 	return nil
+}
+
+// startsAt reports whether a command can start at a location.
+func (b *builder) startsAt(loc location) bool {
+	return loc.special || loc.exists && loc.info.IsDir() && !b.root.stateAt(loc.path).hidden
 }
 
 func (b *builder) warnDir() {

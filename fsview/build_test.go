@@ -34,6 +34,8 @@ func input(t testing.TB, words string) Input {
 				config.FileCredential{Path: value, Credential: config.Credential{Mode: config.ModeDeny}})
 		case "extra":
 			in.ExtraWrite = append(in.ExtraWrite, value)
+		case "program":
+			in.Program = value
 		case "own":
 			in.OwnFiles = append(in.OwnFiles, value)
 		case "private":

@@ -90,14 +90,8 @@ func (b *builder) collectOwn() error {
 			&rule{key: "default write path " + p, number: "FS-28", quiet: true, keepHide: inHome})
 	}
 	for _, p := range b.in.OwnFiles {
-		own := &rule{key: "srt's own file", number: "FS-51", quiet: true}
-		loc := b.res.resolve(p, true)
-		b.hold(loc, own)
-		switch {
-		case loc.exists:
-			b.denyWriteAt(loc.path, loc.info, own)
-		case loc.blocked != nil && loc.ancestor != "/":
-			b.denyWriteAt(loc.ancestor, Info{}, own)
+		if err := b.collectOwnFile(p); err != nil {
+			return err
 		}
 	}
 	for _, p := range b.in.Keep {
@@ -126,26 +120,6 @@ func (b *builder) collectKernelMounts() error {
 			first(&b.node(loc.ancestor, Info{}).hard, why)
 		case loc.blocked != nil:
 			return &SearchError{Path: loc.path, Err: loc.blocked}
-		}
-	}
-	return nil
-}
-
-// collectPrivateFiles hides the files through which the caller is spoken to: who reads one takes part, and a FIFO can be
-// written to whatever a mount allows.
-func (b *builder) collectPrivateFiles() error {
-	for _, p := range b.in.PrivateFiles {
-		loc := b.res.resolve(p, true)
-		why := &rule{key: "control channel", number: "CLI-30", quiet: true}
-		switch {
-		case loc.special: // replaced, and not seen (FS-47)
-		case loc.blocked != nil && loc.ancestor == "/":
-			return uninspectedError(why, loc)
-		case loc.blocked != nil:
-			first(&b.node(loc.ancestor, Info{}).hard, why) // FS-11
-		case loc.exists && !loc.info.IsDir():
-			b.hold(loc, why)
-			first(&b.node(loc.path, loc.info).hard, why)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ var (
 	ErrUninspected   = errors.New("the path cannot be inspected")
 	ErrPerProcess    = errors.New("the path differs for every process")
 	ErrMoved         = errors.New("the path was renamed while the rules were applied")
+	ErrOtherName     = errors.New("the file has a second name, a hard link")
 	ErrTooManyMounts = errors.New("more mounts than the kernel allows")
 )
 
@@ -17,7 +18,7 @@ var (
 type EntryError struct {
 	Entry  string // where it stands and how it is written, for example `filesystem.denyRead.0 ("a*")`
 	Path   string // the absolute path it leads to
-	Reason error  // ErrUninspected, ErrPerProcess, ErrMoved or ErrMask
+	Reason error  // ErrUninspected, ErrPerProcess, ErrMoved, ErrOtherName or ErrMask
 	Advice string // what to do about it
 	Err    error  // the system's error behind the reason, or nil
 }
@@ -70,3 +71,18 @@ func (e *SizeError) Error() string {
 
 // Is reports that a SizeError is ErrTooManyMounts.
 func (e *SizeError) Is(target error) bool { return target == ErrTooManyMounts }
+
+// DirError is a working directory in which no command can be started: there is none, or it cannot be looked at. One that
+// the settings hide is no error (FS-49).
+type DirError struct {
+	Path string // absolute
+	Err  error  // the system's error, of the kind that chdir(2) would give
+}
+
+// Error says what is wrong with the directory and what to do.
+func (e *DirError) Error() string {
+	return fmt.Sprintf("the working directory %q cannot be entered: %v; start the command in one that exists", e.Path, e.Err)
+}
+
+// Unwrap gives the system's error.
+func (e *DirError) Unwrap() error { return e.Err }

@@ -3,6 +3,7 @@ package fsview
 import (
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -72,7 +73,13 @@ func scene(t testing.TB, data []byte) (*fakeTree, Input) {
 		}
 	}
 	mountSome(c, tree, &in)
-	return tree, in
+	for { // nobody starts in what is not there (chdir(2)), and mounts may have covered what was
+		loc := newResolver(tree, 0).resolve(in.Cwd, true)
+		if loc.exists && loc.info.IsDir() {
+			return tree, in
+		}
+		in.Cwd = path.Dir(in.Cwd)
+	}
 }
 
 // mountSome shows parts of the tree, or of a second file system, at further places, and adds rules there.

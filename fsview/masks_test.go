@@ -45,7 +45,7 @@ func TestMasks(t *testing.T) {
 		{"FS-58 in what is shown again", "f /h/p/s/a/tok", "dR=s aR=s/a", "s/a/tok", "hide directory @/s; reveal @/s/a make a; mask @/s/a/tok", ""},
 		{"FS-58 in a denied directory", "f /h/p/d/tok", "aW=. dW=d", "d/tok", "writable @; read-only @/d; mask @/d/tok", ""},
 		{"FS-41 directories between", "f /h/p/a/b/tok", "aW=.", "a/b/tok", "pin @/a/b; pin @/a; writable @; mask @/a/b/tok", ""},
-		{"FS-41 no write limits", "f /h/p/a/tok;f /tok", "root aW=/ home= cwd=/w", "/h/p/a/tok /tok", "pin @/a; pin @; writable /h; mask @/a/tok; mask /tok", ""},
+		{"FS-41 no write limits", "f /h/p/a/tok;f /tok", "root aW=/ home= cwd=/proc", "/h/p/a/tok /tok", "pin @/a; pin @; writable /h; mask @/a/tok; mask /tok", ""},
 		{"FS-56 FS-41 disabled", "f /h/p/tok;f /h/p/.bashrc", "disabled dR=. dW=.", "tok", "pin @; writable /h; mask @/tok", ""},
 		{"FS-56 disabled, at a second path", "f /h/q/tok;d /h/p/a;m /h/p/a /h/q", "disabled", "/h/q/tok",
 			"pin @/a; pin @; pin /h/q; writable /h; mask @/a/tok; mask /h/q/tok", ""},

@@ -154,10 +154,17 @@ type Input struct {
 	// command (FS-51, FS-54). One that does not exist is passed over.
 	Private []string
 	// PrivateFiles are hidden, and nothing re-opens them, under Disabled too: absolute; files and FIFOs through which the
-	// caller is spoken to (CLI-30). What does not exist, and directories, are passed over.
+	// caller is spoken to (CLI-30). One that does not exist cannot be made, but under Disabled; directories are passed over.
+	// One with a second name (a hard link) is an error: what has it can be reached by that.
 	PrivateFiles []string
-	OwnFiles     []string // absolute; srt's executable and the settings file in use, write-denied (FS-51)
-	Keep         []string // absolute; files that stay readable even when hidden (FS-23)
+	// Program is srt's executable: absolute, or empty. It is write-denied (FS-51) and stays readable even when hidden (FS-23).
+	// It may have further names, as those that package managers install have: while it runs nobody can write to it by any of
+	// them (ETXTBSY, open(2)), and a command runs only while srt does.
+	Program string
+	// OwnFiles are write-denied: absolute; the settings file in use, and what else is srt's own (FS-51). One with a second
+	// name by which a command could change it is an error.
+	OwnFiles []string
+	Keep     []string // absolute; files that stay readable even when hidden (FS-23)
 	// ExtraWrite are granted like allowWrite but without a word when they are absent or links: the default write paths
 	// and TMPDIR. One that lies in the home never re-opens a hidden directory (FS-28).
 	ExtraWrite []string

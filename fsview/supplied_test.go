@@ -50,8 +50,8 @@ func TestSupplied_NET7(t *testing.T) {
 		{"a write root around the target", link, "aW=/run", "supplied file /etc/rc; writable /run", ""},
 		{"a write root of it", file, "aW=/etc/rc", "supplied file /etc/rc", `filesystem.allowWrite.0 ("/etc/rc") grants nothing: the command sees a file of the sandbox's own`},
 		{"FS-8 a write root of a link", link, "aW=/etc/rc", "supplied file /etc/rc", "leads through a link"},
-		{"no write limits", file, "root aW=/ home= cwd=/none", "writable /etc; supplied file /etc/rc", ""},
-		{"no write limits and links", "l /etc usr/e;l /usr/e/rc x", "root aW=/ home= cwd=/none", "pin /usr/e; pin /etc; writable /usr; supplied file /usr/e/rc", ""},
+		{"no write limits", file, "root aW=/ home= cwd=/proc", "writable /etc; supplied file /etc/rc", ""},
+		{"no write limits and links", "l /etc usr/e;l /usr/e/rc x", "root aW=/ home= cwd=/proc", "pin /usr/e; pin /etc; writable /usr; supplied file /usr/e/rc", ""},
 		{"FS-56 disabled", file, "disabled", "writable /etc; supplied file /etc/rc", ""},
 		{"FS-56 disabled, with a mask elsewhere", file + "f /k", "disabled mask=/k", "writable /etc; supplied file /etc/rc; mask /k", ""},
 

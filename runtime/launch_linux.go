@@ -130,13 +130,12 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 	if err != nil {
 		return nil, err
 	}
-	own := append([]string{exe}, s.opts.ownFiles...)
 	extra := fsview.DefaultWritePaths(home, rules)
 	if tmp.own {
 		extra = append(extra, tmp.path)
 	}
 	return l.planNames(fsview.Input{
-		Rules: rules, Masks: masks, Cwd: cwd, Home: home, UID: l.host.uid, Private: l.private(), PrivateFiles: s.opts.privateFiles, OwnFiles: own, Keep: []string{exe}, ExtraWrite: extra,
+		Rules: rules, Masks: masks, Cwd: cwd, Home: home, UID: l.host.uid, Private: l.private(), PrivateFiles: s.opts.privateFiles, Program: exe, OwnFiles: s.opts.ownFiles, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
 		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts), Supplied: l.supplied(),
