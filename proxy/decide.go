@@ -35,11 +35,11 @@ type Question struct {
 	PID int
 }
 
-// Answer is what a callback says to a [Question]. Only {Allow: true} without a reason allows: the zero value denies.
+// Answer is what a callback says to a [Question]. Only Allow allows: the zero value denies.
 type Answer struct {
 	Allow bool
 	// Reason is why not, for the client and the violation line. It is cleaned and cut to 500 UTF-16 units (NET-75); if
-	// nothing is left of it the text is "user denied".
+	// nothing is left of it the text is "user denied". Beside Allow it means nothing.
 	Reason string
 }
 
@@ -164,10 +164,8 @@ func (s *Server) callAsk(ctx context.Context, a asking, h config.Host) (allow bo
 	case err != nil:
 		s.log.Debug("proxy: the ask callback failed", "host", h.Name, "port", a.port, "error", err)
 		return false, reasonPromptFailed
-	case answer == Answer{Allow: true}:
+	case answer.Allow:
 		return true, ""
-	case answer.Allow: // an allow with a reason contradicts itself
-		return false, reasonUserDenied
 	}
 	if reason = violation.CallbackReason(answer.Reason); reason == "" {
 		reason = reasonUserDenied

@@ -70,7 +70,7 @@ type Answer struct {
 	// update that came meanwhile counts.
 	Allow bool
 	// Reason is why not, for the program in the sandbox and for the record. It is cleaned and cut to 500 UTF-16 units
-	// (VIO-21); if nothing is left the text is "user denied". An Answer that allows must not have one.
+	// (VIO-21); if nothing is left the text is "user denied". Beside Allow it means nothing.
 	Reason string
 }
 

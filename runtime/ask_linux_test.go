@@ -165,6 +165,9 @@ func TestAsk_WhatComesBeforeTheQuestion_LIB25_LIB27(t *testing.T) {
 		{"case 2: error", "a.test", failed, nil, nil, refused + "permission prompt failed"},
 		{"case 2: panic", "a.test", panics, nil, nil, refused + "permission prompt failed"},
 		{"case 2: zero answer", "a.test", zero, nil, nil, refused + "user denied"},
+		{"LIB-27: the answer of docs/library.md", "a.test", func(context.Context, Destination) (Answer, error) {
+			return Answer{Allow: true, Reason: "not today"}, nil
+		}, nil, nil, "hello"},
 		{"nobody to ask", "a.test", nil, nil, nil, refused + "host is not on the allow list"},
 		{"denied", "a.test", allow, func(n *config.Network) { n.DeniedDomains = []string{"a.test"} }, nil, refused + "host is on the deny list"},
 		{"malformed", "a%b.test", allow, nil, nil, refused + "malformed host"},
