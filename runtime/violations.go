@@ -34,9 +34,12 @@ const (
 // something (VIO-7). json.Marshal gives the documented form of docs/violations.md.
 type Violation struct {
 	// Seq numbers the violations of a session from 1. A gap in what a reader sees is violations that it missed (LIB-52).
-	Seq  uint64
-	Time time.Time
-	Kind Kind
+	Seq uint64
+	// Repeats is how many equal refusals of files to the same command came before: the same Op, Path and Rule, by whichever
+	// process. Lists hold them as one, the latest; Watch gives each.
+	Repeats uint64
+	Time    time.Time
+	Kind    Kind
 	// Line is what is shown: "deny openat /etc/shadow", cleaned (VIO-20).
 	Line string
 	// Key is the attribution key of the command, as Cmd.Key gives it; empty if unattributed (VIO-1).
@@ -66,7 +69,7 @@ type Violation struct {
 // newViolation takes the parts of a record apart.
 func newViolation(r violation.Record) Violation {
 	e := r.Event
-	v := Violation{Seq: r.Seq, Time: e.Time, Kind: e.KindOf(), Line: r.Line, Key: e.CommandID, Command: r.Command,
+	v := Violation{Seq: r.Seq, Repeats: r.Repeats, Time: e.Time, Kind: e.KindOf(), Line: r.Line, Key: e.CommandID, Command: r.Command,
 		Op: string(e.Operation), Reason: e.Reason, Rule: e.Rule, Entry: e.Entry, PID: e.PID, Process: e.Process,
 		target: e.Target, creates: e.Creates}
 	v.Path, v.Host, v.Port = e.Object()
@@ -75,7 +78,7 @@ func newViolation(r violation.Record) Violation {
 
 // record is the other way round.
 func (v Violation) record() violation.Record {
-	return violation.Record{Seq: v.Seq, Line: v.Line, Command: v.Command, Key: violation.Carrier(v.Key), Event: violation.Event{
+	return violation.Record{Seq: v.Seq, Repeats: v.Repeats, Line: v.Line, Command: v.Command, Key: violation.Carrier(v.Key), Event: violation.Event{
 		Time: v.Time, PID: v.PID, Process: v.Process, Operation: violation.Operation(v.Op), Target: v.target, Kind: v.Kind,
 		Creates: v.creates, Rule: v.Rule, Entry: v.Entry, Reason: v.Reason, CommandID: v.Key}}
 }
@@ -93,7 +96,7 @@ var _ json.Marshaler = Violation{}
 func (v Violation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
 // Violations is what a session has refused: the newest hundred, and what readers and subscribers are told. All methods are
-// safe for concurrent use, also after the session is closed.
+// safe for concurrent use, also after the session is closed. The zero value holds nothing, as if its session were closed.
 type Violations struct {
 	store *violation.Store
 	log   *slog.Logger
@@ -102,21 +105,31 @@ type Violations struct {
 // Violations gives the violations of the session.
 func (s *Sandbox) Violations() *Violations { return &Violations{&s.store, s.opts.logger} }
 
+// from is where they are held.
+func (v *Violations) from() *violation.Store {
+	if v.store != nil {
+		return v.store
+	}
+	var none violation.Store
+	none.Close()
+	return &none
+}
+
 // All gives the violations that are held, oldest first.
-func (v *Violations) All() iter.Seq[Violation] { return each(v.store.All) }
+func (v *Violations) All() iter.Seq[Violation] { return each(v.from().All) }
 
 // Recent gives the newest n, oldest first; none for n below 1 (VIO-30).
-func (v *Violations) Recent(n int) []Violation { return parsed(v.store.Recent(n)) }
+func (v *Violations) Recent(n int) []Violation { return parsed(v.from().Recent(n)) }
 
 // ForKey gives those of one command, oldest first: the ones that are held and, while the command runs and for a while after
 // it, the newest hundred of its own. Only the first 100 UTF-16 units of a key count (VIO-2, VIO-32).
 func (v *Violations) ForKey(key string) iter.Seq[Violation] {
-	return each(func() []violation.Record { return v.store.ForKey(key) })
+	return each(func() []violation.Record { return v.from().ForKey(key) })
 }
 
 // ForCommand gives those that are held of commands with exactly this text, oldest first.
 func (v *Violations) ForCommand(text string) iter.Seq[Violation] {
-	return each(func() []violation.Record { return v.store.ForCommand(text) })
+	return each(func() []violation.Record { return v.from().ForCommand(text) })
 }
 
 // WatchOption changes one thing about a Watch.
@@ -128,13 +141,16 @@ func WatchBuffer(n int) WatchOption { return func(limit *int) { *limit = n } }
 
 // Watch gives the violations that are held and then each new one, until ctx ends or the session is closed, after which what
 // came before is still delivered. Watching begins with the call, not with the loop. A reader that lags misses the oldest,
-// which shows as a gap in Seq; it never slows the sandbox (LIB-52). The sequence is for one loop.
+// which shows as a gap in Seq; it never slows the sandbox (LIB-52). The sequence is for one loop. A nil ctx never ends.
 func (v *Violations) Watch(ctx context.Context, opts ...WatchOption) iter.Seq[Violation] {
 	limit := violation.Held
 	for _, o := range opts {
 		o(&limit)
 	}
-	feed := v.store.Feed(limit)
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	feed := v.from().Feed(limit)
 	unused := context.AfterFunc(ctx, feed.Stop) // a sequence that is never read
 	return func(yield func(Violation) bool) {
 		defer unused()
@@ -153,23 +169,23 @@ func (v *Violations) Watch(ctx context.Context, opts ...WatchOption) iter.Seq[Vi
 // and the list is f's to keep. A panic in f is contained and logged. A subscriber that lags by more than a thousand changes
 // is not called for each of them.
 func (v *Violations) Subscribe(f func([]Violation)) (cancel func()) {
-	return v.store.Subscribe(func(list []violation.Record) { f(parsed(list)) }, func(recovered any) {
+	return v.from().Subscribe(func(list []violation.Record) { f(parsed(list)) }, func(recovered any) {
 		v.log.Error("a subscriber to violations panicked; it stays subscribed", "panic", recovered)
 	})
 }
 
 // Len is how many violations are held, at most 100 (VIO-30).
-func (v *Violations) Len() int { return v.store.Len() }
+func (v *Violations) Len() int { return v.from().Len() }
 
 // Total is how many there have been since the session started. It never falls.
-func (v *Violations) Total() uint64 { return v.store.Total() }
+func (v *Violations) Total() uint64 { return v.from().Total() }
 
 // Lost is how many refusals were not recorded because a source had to drop them: the buffer between the kernel and srt was
 // full. They are not part of Total.
-func (v *Violations) Lost() uint64 { return v.store.Lost() }
+func (v *Violations) Lost() uint64 { return v.from().Lost() }
 
 // Clear drops what is held, and tells subscribers. Total stays.
-func (v *Violations) Clear() { v.store.Clear() }
+func (v *Violations) Clear() { v.from().Clear() }
 
 // Annotate appends the violations of one command to what it wrote to standard error, for a model that is to read both
 // (VIO-33). Without any, stderr comes back unchanged.

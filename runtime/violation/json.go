@@ -18,6 +18,7 @@ type entryJSON struct {
 	V         int    `json:"v"`
 	Time      string `json:"time"`
 	Seq       uint64 `json:"seq"`
+	Repeats   uint64 `json:"repeats,omitempty"`
 	ID        string `json:"id,omitempty"`
 	Command   string `json:"command,omitempty"`
 	PID       int    `json:"pid,omitempty"`
@@ -52,7 +53,7 @@ func AppendJSON(b []byte, r Record) []byte {
 	e := r.Event
 	file, host, port := e.Object()
 	return appendJSON(b, entryJSON{
-		V: SchemaVersion, Time: timeText(e.Time), Seq: r.Seq, ID: e.CommandID, Command: r.Command, PID: e.PID, Comm: e.Process,
+		V: SchemaVersion, Time: timeText(e.Time), Seq: r.Seq, Repeats: r.Repeats, ID: e.CommandID, Command: r.Command, PID: e.PID, Comm: e.Process,
 		Kind: e.KindOf(), Operation: string(e.Operation), Target: e.Target, Path: file, Host: host, Port: port, Rule: e.Rule,
 		Entry: e.Entry, Reason: e.Reason, Decision: "deny", Advice: e.Advice(), Line: r.Line,
 	})

@@ -19,6 +19,9 @@ const (
 type Record struct {
 	// Seq numbers the records of a store from 1; a gap between two of them is records that are no longer held.
 	Seq uint64
+	// Repeats is how many equal refusals of files to the same command came before this one: the same call, target and rule,
+	// by whichever process, as far as they were held when this one came. It is 0 for the network.
+	Repeats uint64
 	// Event is what was reported. Its texts are not cleaned.
 	Event Event
 	// Line is the cleaned line (NET-70, NET-75).
@@ -50,7 +53,9 @@ func (i Ignore) Drops(line, command string) bool {
 }
 
 // Store keeps the latest records of one session, and of each command that runs the latest of its own, so that a command
-// with many does not take another's from it. The zero value is ready. All methods may be called from any goroutine, from
+// with many does not take another's from it. Equal refusals of files to one command are held as one, the latest, which
+// counts them (Record.Repeats): a program that tries the same thing a thousand times does not push out what else was
+// refused. Total counts each of them, feeds give each, and subscribers are called for each. The zero value is ready. All methods may be called from any goroutine, from
 // within the functions of subscribers too; no method waits for a reader.
 type Store struct {
 	mu       sync.Mutex
@@ -119,9 +124,9 @@ func (s *Store) Add(e Event) (r Record, kept bool) {
 	}
 	s.total++
 	r.Seq = s.total
-	s.held.add(r)
+	r.Repeats = s.held.add(r)
 	if from := s.commands.known[r.Key]; from != nil && from.running > 0 {
-		from.tail.add(r)
+		r.Repeats = max(r.Repeats, from.tail.add(r))
 	}
 	for f := range s.feeds {
 		f.push(r)
