@@ -38,9 +38,9 @@ func openLooks(number int32) (look, bool) {
 	case unix.SYS_EXECVEAT:
 		return look{"execveat", func(c *call) { c.lookUse(c.int(0), c.args[1], c.word(4), read) }}, true
 	case unix.SYS_READLINKAT:
-		return look{"readlinkat", func(c *call) { c.lookUse(c.int(0), c.args[1], unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH, read) }}, true
+		return look{"readlinkat", func(c *call) { c.lookFind(c.int(0), c.args[1], unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) }}, true
 	case unix.SYS_CHDIR:
-		return look{"chdir", func(c *call) { c.lookUse(unix.AT_FDCWD, c.args[0], 0, read) }}, true
+		return look{"chdir", func(c *call) { c.lookFind(unix.AT_FDCWD, c.args[0], 0) }}, true
 	case unix.SYS_TRUNCATE:
 		return look{"truncate", func(c *call) { c.lookTruncate(c.args[0]) }}, true
 	}
@@ -175,6 +175,14 @@ func (c *call) lookUse(dirfd int32, at uint64, flags uint32, a fsview.Access) {
 	where, ok := c.spotAt(dirfd, at, wanted{follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0, empty: flags&unix.AT_EMPTY_PATH != 0})
 	if ok {
 		c.seeUse(&where, a)
+	}
+}
+
+// lookFind looks at a call that neither a mount nor Landlock refuses on what is there: it may not find what something hides.
+func (c *call) lookFind(dirfd int32, at uint64, flags uint32) {
+	where, ok := c.spotAt(dirfd, at, wanted{follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0, empty: flags&unix.AT_EMPTY_PATH != 0})
+	if ok && where.fd < 0 {
+		c.seeUse(&where, fsview.AccessRead)
 	}
 }
 

@@ -15,7 +15,7 @@ func olderLooks(number int32) (look, bool) {
 	case unix.SYS_CREAT:
 		return look{"creat", func(c *call) { c.lookOpen(cwd, c.args[0], unix.O_CREAT|unix.O_WRONLY|unix.O_TRUNC, 0) }}, true
 	case unix.SYS_READLINK:
-		return look{"readlink", func(c *call) { c.lookUse(cwd, c.args[0], nofollow, fsview.AccessRead) }}, true
+		return look{"readlink", func(c *call) { c.lookFind(cwd, c.args[0], nofollow) }}, true
 	case unix.SYS_MKDIR:
 		return look{"mkdir", func(c *call) { c.lookMake(cwd, c.args[0], true) }}, true
 	case unix.SYS_MKNOD:
