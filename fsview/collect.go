@@ -101,9 +101,9 @@ func (b *builder) collectOwn() error {
 		}
 	}
 	if b.in.HideSSHConfigDir {
-		if loc := b.res.resolve("/etc/ssh/ssh_config.d", true); loc.exists && loc.info.IsDir() && loc.path != "/" {
+		if loc := b.res.resolve(RuleSSHConfigDir, true); loc.exists && loc.info.IsDir() && loc.path != "/" {
 			n := b.node(loc.path, loc.info)
-			first(&n.empty, &rule{key: "/etc/ssh/ssh_config.d", number: "FS-24", quiet: true})
+			first(&n.empty, &rule{key: RuleSSHConfigDir, number: "FS-24", quiet: true})
 		}
 	}
 	return b.collectKernelMounts()

@@ -67,6 +67,10 @@ func (v *Judgement) Explains(errno syscall.Errno) bool {
 // RuleAllowWrite is the rule of a refusal where the list of what may be written lacks an entry.
 const RuleAllowWrite = "filesystem.allowWrite"
 
+// RuleSSHConfigDir is the rule of the directory that every sandbox shows empty (FS-24). No setting is behind it, and ssh reads
+// that directory at every start: who reads it has been refused nothing.
+const RuleSSHConfigDir = "/etc/ssh/ssh_config.d"
+
 // Judge says what a finished plan makes of an access: what its mounts, its Landlock rules and the broker do when a command
 // tries. It makes no system call. A Judge is immutable and safe for concurrent use; one question costs about as many
 // look-ups as its path has components, and one match for each pattern of the plan.

@@ -36,6 +36,7 @@ type monitored struct {
 	unwatched error
 	judge     *fsview.Judge  // nil unless watched
 	traced    *tracedCommand // nil unless it is armed
+	looks     hostLooks
 }
 
 // chooseMonitor chooses who tells of refusals, where the session asks for them: a program in the kernel where this process
@@ -101,13 +102,18 @@ func (l *launch) explainAccess(r refusedAccess) bool {
 	if !v.Explains(r.errno) && !(r.errno == 0 && v.Denied && v.Substitute) {
 		return false
 	}
-	l.reportJudgement(r, v)
-	return true
+	return l.reportJudgement(r, v)
 }
 
-func (l *launch) reportJudgement(r refusedAccess, v fsview.Judgement) {
+// reportJudgement reports what the plan denies, unless it is nothing to a person, and whether it did: what is missing with
+// and without the sandbox, and what is the sandbox's own and not a rule of the settings.
+func (l *launch) reportJudgement(r refusedAccess, v fsview.Judgement) (told bool) {
+	if v.Rule == fsview.RuleSSHConfigDir && r.access == fsview.AccessRead || l.looks.missingAnyway(r, &v) {
+		return false
+	}
 	l.cmd.sandbox.report(violation.Event{Time: r.at, PID: r.pid, Process: r.comm, Operation: violation.Operation(r.call), Target: r.path,
 		Kind: kindOfAccess(r.access), Creates: r.access == fsview.AccessCreate, Rule: v.Rule, Entry: v.Entry, CommandID: l.cmd.Key()})
+	return true
 }
 
 // kindOfAccess is the kind of a violation: whether reading or writing would have to be allowed.
