@@ -177,33 +177,34 @@ func (c *compiler) privateDev() {
 // protectKernelPaths applies the table of system.go. What this kernel does not have is passed over: the host's own /proc
 // and /sys tell, so that nothing is tried for it. These trees are the kernel's: no path in them can be swapped.
 func (c *compiler) protectKernelPaths() {
+	// From here on the sealed yard is the working directory, so that one call mounts what hides a path.
+	c.p.Call("enter", emptyName, syscall.SYS_FCHDIR, c.sealed.Arg())
 	for _, k := range kernelPaths {
 		if c.opts.Lacks != nil && c.opts.Lacks(k.path) {
 			continue
 		}
-		if k.how == readOnly && len(c.opts.ProcEntries) > 0 {
-			continue // freshProc has done it
-		}
-		var tree ns.Slot
 		switch {
+		case k.how == readOnly && len(c.opts.ProcEntries) > 0: // freshProc has done it
 		case k.how == readOnly:
-			tree = c.p.Call("copy the mount at", k.path, unix.SYS_OPEN_TREE, ns.Int(unix.AT_FDCWD), c.p.Str(k.path),
-				ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW|unix.AT_RECURSIVE))
-			c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
-			c.quiet(k.path, tree, attrReadOnly)
-			c.p.OnlyIf(tree)
+			bound := c.bind(k.path, k.path, unix.MS_REC)
+			c.setAttr("restrict the mount at", k.path, ns.Int(unix.AT_FDCWD), k.path, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: attrReadOnly})
+			c.p.OnlyIf(bound)
 		case k.dir:
-			tree = c.emptyTree(k.path)
+			c.bind(emptyName, k.path, 0)
 		default:
-			tree = c.maskTree(k.path)
+			c.bind(maskName, k.path, 0)
 		}
-		c.p.Call("mount on", k.path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), ns.Int(unix.AT_FDCWD), c.p.Str(k.path),
-			ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
-		c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
-		c.p.OnlyIf(tree)
-		c.p.Close(tree)
 	}
 	// Where the root is writable this is what keeps /sys read-only; it is no mount of its own where it has nothing.
 	c.setAttr("make read-only", "/sys", ns.Int(unix.AT_FDCWD), "/sys", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: attrReadOnly})
 	c.p.Tolerate(syscall.EINVAL, syscall.ENOENT)
+}
+
+// bind mounts what is at source on a path of the kernel's file systems, in one call: no name in these can be swapped, so that
+// a descriptor would prove nothing. The mount has the attributes of that which source is found in. The slot holds no result where
+// the path does not exist.
+func (c *compiler) bind(source, path string, flags int) ns.Slot {
+	s := c.p.Call("mount on", path, syscall.SYS_MOUNT, c.p.Str(source), c.p.Str(path), ns.Int(0), ns.Int(unix.MS_BIND|flags), ns.Int(0))
+	c.p.Tolerate(syscall.ENOENT, syscall.ENOTDIR)
+	return s
 }

@@ -2,7 +2,6 @@ package fsview
 
 import (
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -62,14 +61,7 @@ func (c *compiler) freshProc() {
 		if hiddenInProc(name) {
 			continue
 		}
-		path := "/proc/" + name
-		tree := c.p.Call("copy the mount at", path, unix.SYS_OPEN_TREE, ns.Int(unix.AT_FDCWD), c.p.Str(path),
-			ns.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW))
-		c.p.Tolerate(syscall.ENOENT)
-		c.p.Call("mount on", path, unix.SYS_MOVE_MOUNT, tree.Arg(), c.p.Str(""), ns.Int(unix.AT_FDCWD), c.p.Str(path),
-			ns.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
-		c.p.OnlyIf(tree)
-		c.p.Close(tree)
+		c.bind("/proc/"+name, "/proc/"+name, 0)
 	}
 	c.setAttr("open for processes' own entries", "/proc", ns.Int(unix.AT_FDCWD), "/proc", 0, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
 }
