@@ -58,8 +58,8 @@ func forked(p *forkedProcess) {
 }
 
 // fork makes a process that is a copy of this one but for its heap, and begins on pad, which is in memory that the two
-// share.
-func fork(flags Namespaces, pad *launchpad) (uintptr, syscall.Errno) {
+// share: keep, in which is all that the process needs.
+func fork(flags Namespaces, pad *launchpad, keep ...[]byte) (uintptr, syscall.Errno) {
 	sp := uintptr(unsafe.Pointer(&pad.stack)) + unsafe.Sizeof(pad.stack) - 64
 	begin := forked
 	at := sp + stackArgument
@@ -74,7 +74,10 @@ func fork(flags Namespaces, pad *launchpad) (uintptr, syscall.Errno) {
 		}
 		pad.own.child.blocked = mask.Val[0]
 	}
-	heap.leaveOut(uintptr(unsafe.Pointer(pad)))
+	// Package os copies this process as well, where namespaces are asked for, and its copies need the heap.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	heap.leaveOut(uintptr(unsafe.Pointer(pad)), keep...)
 	defer heap.takeIn()
 	return forkRaw(uintptr(flags)|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), sp, uintptr(unsafe.Pointer(&pad.tls))+unsafe.Sizeof(pad.tls))
 }

@@ -183,7 +183,7 @@ func (h *Hand) start(c *HandConfig) error {
 		h.place(namespacesFD+i, f)
 	}
 	h.setUp(c, proc.entries)
-	pid, errno := fork(0, h.programs[0].pad)
+	pid, errno := fork(0, h.programs[0].pad, h.programs[0].mem, h.programs[1].mem)
 	runtime.KeepAlive(c)
 	if errno != 0 {
 		return &StepError{Op: "make a hand (clone)", Err: errno}

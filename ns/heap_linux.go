@@ -2,6 +2,7 @@ package ns
 
 import (
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,7 @@ type goHeap struct {
 	start, end uintptr
 	searched   bool
 	sample     *uintptr // something in it
+	records    records
 }
 
 // arenaSize is what the runtime reserves for the heap at a time, at a multiple of it, one upon another and never given back
@@ -33,13 +35,18 @@ const arenaSize = 64 << 20
 // asks for a place far away from these where the address space is large enough.
 const apart = 1 << 40
 
-// leaveOut begins a fork. place is an address that the kernel has chosen for a mapping.
-func (h *goHeap) leaveOut(place uintptr) {
+// leaveOut begins a fork. place is an address that the kernel has chosen for a mapping, keep is what the process needs.
+func (h *goHeap) leaveOut(place uintptr, keep ...[]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.search(place)
 	if h.forks++; h.forks == 1 {
+		h.records.renew()
 		h.advise(unix.MADV_DONTFORK)
+	}
+	for _, mem := range keep { // it may have taken the place of something that was left out before
+		start := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+		_, _ = sys(unix.SYS_MADVISE, start, uintptr(len(mem)), unix.MADV_DOFORK, 0, 0, 0)
 	}
 }
 
@@ -53,8 +60,12 @@ func (h *goHeap) takeIn() {
 }
 
 func (h *goHeap) advise(advice uintptr) {
+	// A refusal costs time alone.
 	if h.start < h.end {
-		_, _ = sys(unix.SYS_MADVISE, h.start, h.end-h.start, advice, 0, 0, 0) // a refusal costs time alone
+		_, _ = sys(unix.SYS_MADVISE, h.start, h.end-h.start, advice, 0, 0, 0)
+	}
+	for _, r := range h.records.regions {
+		_, _ = sys(unix.SYS_MADVISE, r.start, r.end-r.start, advice, 0, 0, 0)
 	}
 }
 

@@ -41,7 +41,7 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 		ctl.Close()
 		return nil, err
 	}
-	pid, errno := fork(c.Namespaces, program.pad)
+	pid, errno := fork(c.Namespaces, program.pad, program.mem)
 	runtime.KeepAlive(c)
 	unix.Close(pair[1])
 	if errno != 0 {
