@@ -5,6 +5,7 @@ package ns
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -48,6 +49,9 @@ const (
 // usualSteps is how many steps most launch programs do not exceed.
 const usualSteps = 600
 
+// usualLabels has lists of labels, empty, with room for so many steps.
+var usualLabels = sync.Pool{New: func() any { l := make([]label, 0, usualSteps); return &l }}
+
 // ErrProgramTooLarge says that a program does not fit in its memory. That of a launch program is more than the kernel's
 // limit of mounts needs (fs.mount-max), that of a hand's is handSize.
 var ErrProgramTooLarge = errors.New("the program of system calls is too large for its memory")
@@ -58,7 +62,7 @@ func NewProgram() (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.labels = make([]label, 0, usualSteps)
+	p.labels = *usualLabels.Get().(*[]label)
 	p.child = (*child)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(child{})), 8))))
 	p.pad = (*launchpad)(unsafe.Pointer(unsafe.SliceData(p.alloc(int(unsafe.Sizeof(launchpad{})), 16))))
 	p.pad.own.child = p.child
@@ -79,8 +83,13 @@ func (p *Program) Release() error {
 	if p.mem == nil {
 		return nil
 	}
-	mem := p.mem
-	p.mem = nil
+	mem, labels := p.mem, p.labels
+	p.mem, p.labels = nil, nil
+	if cap(labels) == usualSteps {
+		clear(labels)
+		labels = labels[:0]
+		usualLabels.Put(&labels)
+	}
 	return os.NewSyscallError("munmap", unix.Munmap(mem))
 }
 
