@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,12 @@ var errBorrowed = errors.New("the terminal of the command is borrowed already")
 // noticed is how long the news that the command has stopped may take: pid 1 of the sandbox, which is not stopped, sends it.
 const noticed = 100 * time.Millisecond
 
+// commandWithin is the command's number in its pid namespace (package ns).
+const commandWithin = 2
+
 // loan is a terminal that is borrowed.
 type loan struct {
+	process *linuxProcess
 	tty     *os.File
 	stopped *pause.Paused
 	front   int // the foreground group before
@@ -29,6 +34,7 @@ type loan struct {
 	told    chan struct{} // closed when the news of the stop has come
 	tellOne sync.Once
 	over    chan struct{} // closed at the end
+	end     func() error  // gives it back, once
 }
 
 // loans are the loans of one command, one at a time. The zero value is none.
@@ -50,12 +56,16 @@ func (p *linuxProcess) commandStopped(ns.Signal) (foreground bool) {
 	if p.loans.pending() {
 		return false
 	}
+	// One that continues itself during a loan has more news of that to send than the loan waits for.
+	if root, err := pause.Identify(p.process.Pid()); err == nil && !root.ChildStopped(commandWithin) {
+		return false
+	}
 	return stopWithCommand(p.files[0])
 }
 
 // borrow implements borrower.
-func (p *linuxProcess) borrow(tty *os.File) (func() error, error) {
-	l := &loan{tty: tty, told: make(chan struct{}), over: make(chan struct{})}
+func (p *linuxProcess) borrow(tty *os.File) (lent, error) {
+	l := &loan{process: p, tty: tty, told: make(chan struct{}), over: make(chan struct{})}
 	if !p.loans.current.CompareAndSwap(nil, l) { // before anything stops: that it does is not the person's doing
 		return nil, errBorrowed
 	}
@@ -65,7 +75,85 @@ func (p *linuxProcess) borrow(tty *os.File) (func() error, error) {
 		close(l.over)
 		return nil, err
 	}
-	return sync.OnceValue(func() error { return p.giveBack(l) }), nil
+	l.end = sync.OnceValue(func() error { return p.giveBack(l) })
+	return l, nil
+}
+
+// Read implements io.Reader.
+func (l *loan) Read(b []byte) (n int, err error) {
+	raw, err := l.tty.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	outer := raw.Read(func(fd uintptr) bool {
+		n, err = quietly(func() (int, error) { return unix.Read(int(fd), b) })
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	switch {
+	case outer != nil:
+		return 0, outer
+	case err != nil:
+		return 0, os.NewSyscallError("read", err)
+	case n == 0 && len(b) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Write implements io.Writer.
+func (l *loan) Write(b []byte) (done int, err error) {
+	raw, err := l.tty.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	for done < len(b) && err == nil {
+		var n int
+		outer := raw.Write(func(fd uintptr) bool {
+			n, err = quietly(func() (int, error) { return unix.Write(int(fd), b[done:]) })
+			return !errors.Is(err, unix.EAGAIN)
+		})
+		if outer != nil {
+			return done, outer
+		}
+		done += max(n, 0)
+	}
+	return done, os.NewSyscallError("write", err)
+}
+
+// undisturbed implements lent. The terminal is looked at first: whoever has taken it has run.
+func (l *loan) undisturbed() error {
+	var front int
+	err := control(l.tty, func(fd int) (err error) {
+		front, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		return os.NewSyscallError("ioctl TIOCGPGRP", err)
+	})
+	if err == nil {
+		err = l.stopped.StoodStill()
+	}
+	switch {
+	case errors.Is(err, pause.ErrRan):
+		return fmt.Errorf("%w: %w", ErrDisturbed, err)
+	case err == nil && front != unix.Getpgrp():
+		return fmt.Errorf("%w: %w", ErrDisturbed, ErrNotForeground)
+	}
+	return err
+}
+
+// giveBack implements lent.
+func (l *loan) giveBack() error { return l.end() }
+
+// quietly makes a system call on the terminal, again if a signal interrupts it. A group in the background is not stopped
+// for it: with the signal blocked a read fails with EIO, and everything else is done (tty_ioctl(4)).
+func quietly(call func() (int, error)) (n int, err error) {
+	err = unix.ENOTSUP // in case nothing can be blocked
+	withBlocked(unix.SIGTTIN, func() {
+		withBlocked(unix.SIGTTOU, func() {
+			for n, err = call(); errors.Is(err, unix.EINTR); {
+				n, err = call()
+			}
+		})
+	})
+	return n, err
 }
 
 // take stops the command and makes the terminal the caller's.
@@ -137,21 +225,20 @@ func (p *linuxProcess) giveBack(l *loan) error {
 	return err
 }
 
-// makeForeground makes a process group of this session the foreground one, which a group in the background may do with
-// SIGTTOU blocked (tcsetpgrp(3)).
-func makeForeground(fd, pgrp int) (err error) {
-	withBlocked(unix.SIGTTOU, func() { err = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, pgrp) })
-	return os.NewSyscallError("ioctl TIOCSPGRP", err)
+// makeForeground makes a process group of this session the foreground one.
+func makeForeground(fd, pgrp int) error {
+	return os.NewSyscallError("ioctl TIOCSPGRP", unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, pgrp))
 }
 
-// control calls f with the descriptor of a file, which stays open and as it is meanwhile.
+// control calls f with the descriptor of a terminal, which stays open and as it is meanwhile. The caller is not stopped for
+// what it does there in the background.
 func control(f *os.File, call func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
-	if outer := raw.Control(func(fd uintptr) { err = call(int(fd)) }); outer != nil {
-		return outer
-	}
-	return err
+	outer := raw.Control(func(fd uintptr) {
+		_, err = quietly(func() (int, error) { return 0, call(int(fd)) })
+	})
+	return errors.Join(outer, err)
 }

@@ -131,6 +131,8 @@ func (k *asker) ask(ctx context.Context, d runtime.Destination) (runtime.Answer,
 		return runtime.Answer{Reason: reasonTooMany}, nil
 	}
 	w := &waiter{thread: d.PID, reply: make(chan reply, 1)}
+	// A thread's call that has come back, between two questions about it, is the one that was interrupted.
+	q.waiters = slices.DeleteFunc(q.waiters, func(o *waiter) bool { return o.left && o.thread != 0 && o.thread == w.thread })
 	q.waiters = append(q.waiters, w)
 	k.mu.Unlock()
 	select {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"sync/atomic"
 	"time"
 
@@ -18,11 +19,21 @@ import (
 const (
 	reasonBackground = "srt is not in the foreground of its terminal, so it cannot ask"
 	reasonRunsOn     = "the command could not be stopped to ask about it"
+	reasonDisturbed  = "the command ran while srt asked about it"
+)
+
+// How a question is kept from a command that continues itself although it was stopped.
+const (
+	// maxDisturbed is how many questions about a host may be disturbed before it is refused.
+	maxDisturbed = 3
+	// lookEvery is the time between two looks at the command while a question stands. They only end a disturbed question soon:
+	// an answer that allows is preceded by one of its own.
+	lookEvery = 100 * time.Millisecond
 )
 
 // borrower is the command whose terminal is borrowed.
 type borrower interface {
-	BorrowTerminal(tty *os.File) (giveBack func() error, err error)
+	BorrowTerminal(tty *os.File) (*runtime.Loan, error)
 }
 
 // terminalDialog puts questions on the terminal that srt was started on. It is opened once, before the command runs, which
@@ -78,13 +89,45 @@ func (d *terminalDialog) attach(p process) {
 // close closes the terminal.
 func (d *terminalDialog) close() { d.tty.Close() }
 
-// put implements dialog.
+// put implements dialog. A question that the command has disturbed is put anew, with another code, a few times.
 func (d *terminalDialog) put(ctx context.Context, t target, command string) (decision, error) {
+	defer ignoreStops()()
+	text := func(code string) string { return questionText(t, command, code, d.timeout) }
+	for range maxDisturbed {
+		answer, err := d.putOnce(ctx, text)
+		if !errors.Is(err, runtime.ErrDisturbed) {
+			return answer, err
+		}
+		d.debug("a question was disturbed", err)
+		text = func(code string) string { return disturbedText + questionText(t, command, code, d.timeout) }
+	}
+	return decision{reason: reasonDisturbed}, nil
+}
+
+// ignoreStops has the process not be stopped for using the terminal in the background, until what it returns is called: a
+// command that runs during a question can put it there.
+func ignoreStops() (undo func()) {
+	var changed []os.Signal
+	for _, sig := range []os.Signal{unix.SIGTTIN, unix.SIGTTOU} {
+		if !signal.Ignored(sig) {
+			signal.Ignore(sig)
+			changed = append(changed, sig)
+		}
+	}
+	return func() {
+		if len(changed) > 0 { // none would be all
+			signal.Reset(changed...)
+		}
+	}
+}
+
+// putOnce stops the command and puts a question. The error matches runtime.ErrDisturbed if the command has run meanwhile.
+func (d *terminalDialog) putOnce(ctx context.Context, text func(code string) string) (decision, error) {
 	b := d.command.Load()
 	if b == nil {
 		return decision{}, errEnded
 	}
-	giveBack, err := (*b).BorrowTerminal(d.tty)
+	loan, err := (*b).BorrowTerminal(d.tty)
 	switch {
 	case errors.Is(err, runtime.ErrNotForeground):
 		return decision{reason: reasonBackground}, nil
@@ -92,8 +135,8 @@ func (d *terminalDialog) put(ctx context.Context, t target, command string) (dec
 		d.debug("the command cannot be stopped for a question", err)
 		return decision{reason: reasonRunsOn}, nil
 	}
-	answer, err := d.question(ctx, t, command)
-	if err := giveBack(); err != nil {
+	answer, err := d.question(ctx, loan, text)
+	if err := loan.GiveBack(); err != nil {
 		d.debug("the terminal cannot be given back", err)
 	}
 	if key, ok := errors.AsType[*keyboardInterrupt](err); ok {
@@ -103,31 +146,73 @@ func (d *terminalDialog) put(ctx context.Context, t target, command string) (dec
 	return answer, err
 }
 
+// watch looks at the command until the context ends, and ends the question if that has run. It returns how to wait for its
+// end.
+func watch(ctx context.Context, loan *runtime.Loan, end context.CancelCauseFunc) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			begun := time.Now()
+			if err := loan.Undisturbed(); err != nil {
+				end(err)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(max(lookEvery, 10*time.Since(begun))): // on a host with very many processes it takes longer
+			}
+		}
+	}()
+	return func() { <-done }
+}
+
 // question puts one question on a terminal that is srt's.
-func (d *terminalDialog) question(ctx context.Context, t target, command string) (decision, error) {
+func (d *terminalDialog) question(ctx context.Context, loan *runtime.Loan, text func(code string) string) (decision, error) {
 	special, err := d.singleKeys()
 	if err != nil {
-		return decision{}, err
+		return decision{}, disturbed(loan, err)
 	}
 	deadline := time.Now().Add(d.timeout)
 	if err := errors.Join(d.tty.SetReadDeadline(deadline), d.tty.SetWriteDeadline(deadline.Add(lastWords))); err != nil {
 		return decision{}, err
 	}
-	defer context.AfterFunc(ctx, func() { _ = d.tty.SetDeadline(time.Unix(1, 0)) })() // as above
+	ctx, end := context.WithCancelCause(ctx)
+	// Nothing may change a deadline, or look at the command, once this has returned.
+	ended := make(chan struct{})
+	notice := context.AfterFunc(ctx, func() { defer close(ended); _ = d.tty.SetDeadline(time.Unix(1, 0)) }) // as above
+	wait := watch(ctx, loan, end)
+	defer func() {
+		if !notice() {
+			<-ended
+		}
+		end(nil)
+		wait()
+	}()
+	q := &questioning{tty: loan, keys: special, ctx: ctx, code: newCode(), undisturbed: loan.Undisturbed}
+	prelude := sane
+	if dumb(d.term) {
+		prelude = "\r\n"
+	}
 	if ctx.Err() != nil {
 		return decision{}, context.Cause(ctx)
 	}
-	q := &questioning{tty: d.tty, keys: special, ctx: ctx, code: newCode()}
-	text := questionText(t, command, q.code, d.timeout)
-	if dumb(d.term) {
-		text = "\r\n" + text
-	} else {
-		text = sane + text
+	if _, err := io.WriteString(loan, prelude+text(q.code)); err != nil {
+		return decision{}, disturbed(loan, err)
 	}
-	if _, err := io.WriteString(d.tty, text); err != nil {
-		return decision{}, err
+	answer, err := q.converse()
+	return answer, disturbed(loan, err)
+}
+
+// disturbed says that the command has run if that is behind an error of the terminal, and gives every other as it is.
+func disturbed(loan *runtime.Loan, err error) error {
+	if errno, ok := errors.AsType[unix.Errno](err); ok && errno == unix.EIO {
+		if now := loan.Undisturbed(); errors.Is(now, runtime.ErrDisturbed) {
+			return now
+		}
 	}
-	return q.converse()
+	return err
 }
 
 // singleKeys has the terminal give single keys, show none and send no signals; the loan's end undoes it. The special

@@ -229,6 +229,9 @@ type typed struct {
 
 func (t *typed) Write(p []byte) (int, error) { return t.shown.Write(p) }
 
+// still is a command that stands still.
+func still() error { return nil }
+
 var usualKeys = keys{interrupt: 0x03, quit: 0x1c, erase: del, kill: 0x15, eof: 0x04}
 
 func TestLineReader(t *testing.T) {
@@ -291,7 +294,7 @@ func TestConverse(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tty := &typed{Reader: strings.NewReader(tc.typed)}
-			q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: code}
+			q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: code, undisturbed: still}
 			got, err := q.converse()
 			same := errors.Is(err, tc.err)
 			if want, ok := errors.AsType[*keyboardInterrupt](tc.err); ok {
@@ -312,7 +315,7 @@ func (*late) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 
 func TestConverse_TheEnd(t *testing.T) {
 	tty := &late{}
-	q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: "bcdf"}
+	q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: "bcdf", undisturbed: still}
 	if d, err := q.converse(); d.allow || !errors.Is(err, errNoAnswer) || !strings.Contains(tty.shown.String(), "nobody answered") {
 		t.Errorf("%+v, %v, %q", d, err, tty.shown.String())
 	}
@@ -331,7 +334,7 @@ func FuzzConverse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		tty := &typed{Reader: strings.NewReader(text)}
-		q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: "bcdf"}
+		q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: "bcdf", undisturbed: still}
 		d, _ := q.converse()
 		if d.allow && !strings.Contains(strings.ToLower(text), "b") {
 			t.Errorf("%q allows", text)

@@ -49,6 +49,10 @@ func questionText(t target, command, code string, timeout time.Duration) string 
 	return b.String()
 }
 
+// disturbedText precedes a question that was put before and disturbed.
+const disturbedText = "srt: the command ran during the last question although it was stopped, so no answer to that counts, and what it\r\n" +
+	"     showed may have been the command's. This is the question, anew:\r\n"
+
 // answers are the words of a person. Those that allow need the code beside them.
 var answers = []struct {
 	word     string
@@ -98,6 +102,8 @@ type questioning struct {
 	ctx      context.Context
 	code     string
 	mistakes int
+	// undisturbed tells whether the command has stood still until now.
+	undisturbed func() error
 }
 
 // converse reads lines until one is an answer.
@@ -121,6 +127,11 @@ func (q *questioning) converse() (decision, error) {
 		}
 		d, done, hint := understand(text, q.code)
 		if hint == "" {
+			if d.allow { // what refuses counts in any case
+				if err := q.undisturbed(); err != nil {
+					return decision{}, err
+				}
+			}
 			q.say(done)
 			return d, nil
 		}

@@ -16,7 +16,7 @@ import (
 var ErrStillRunning = errors.New("processes keep running although they were told to stop")
 
 const (
-	// settle is the time in which everything must have stopped.
+	// settle is the time in which everything must have stopped and stand.
 	settle = 2 * time.Second
 	// look is the pause between two looks.
 	look = time.Millisecond
@@ -26,8 +26,9 @@ const (
 
 // Paused are descendants that stand still. Resume must be called once.
 type Paused struct {
-	root Identity
-	held map[int]*held
+	root   Identity
+	held   map[int]*held
+	before record
 }
 
 // Identity is a process, which its number alone is only until it was waited for.
@@ -43,41 +44,63 @@ func Identify(pid int) (Identity, error) {
 	return Identity{pid, p.started}, err
 }
 
+// ErrHidden is returned where /proc hides a descendant from the caller (proc(5), hidepid).
+var ErrHidden = errors.New("processes are hidden, so that not all can be stopped")
+
 // ErrEnded is returned for a process that has ended.
 var ErrEnded = errors.New("the process has ended")
 
 // held is one descendant.
 type held struct {
 	process
-	pidfd int
-	ours  bool // stopped by us; what was stopped before stays so
+	pidfd  int
+	ours   bool // stopped by us; what was stopped before stays so
+	stands int  // at the last look
 }
 
 // Below stops every descendant of a process, not the process itself, and returns when no thread of them runs code of its
 // own any more: each is stopped, or in a system call at whose end it will be. Descendants that were stopped already stay
-// so after Resume. The caller must be allowed to send them signals.
+// so after Resume. The caller must be allowed to send them signals. Whether they stay stopped is theirs to influence; see
+// StoodStill.
 //
 // A process is signalled by a pidfd that was proven to be of the process that was seen, so no other one that has come to
 // its number is touched.
 func Below(root Identity) (*Paused, error) {
 	p := &Paused{root: root, held: map[int]*held{}}
 	still := 0
-	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(look) { //nolint:forbidigo // no event tells that all stand still
+	begun := time.Now()
+	for time.Since(begun) < settle {
 		moving, err := p.round()
-		switch {
-		case err != nil:
+		if err == nil && !moving {
+			// A look takes a while: what was seen standing may have been continued by what was seen running. Nothing was left
+			// to do that in a second look.
+			if still++; still >= 2 && (p.allStopped() || time.Since(begun) > patient) {
+				still = 0
+				var agreed bool
+				if agreed, err = p.remember(); agreed {
+					return p, nil
+				}
+			}
+		}
+		if err != nil {
 			return nil, errors.Join(err, p.Resume())
-		case moving:
+		}
+		if moving {
 			still = 0
-			continue
 		}
-		// A look takes a while: what was seen standing may have been continued by what was seen running. Nothing was left
-		// to do that in a second look.
-		if still++; still == 2 {
-			return p, nil
-		}
+		time.Sleep(look) //nolint:forbidigo // no event tells that all stand still
 	}
 	return nil, errors.Join(ErrStillRunning, p.Resume())
+}
+
+// allStopped tells whether nothing was in a call that no signal interrupts.
+func (p *Paused) allStopped() bool {
+	for _, h := range p.held {
+		if h.stands == waiting {
+			return false
+		}
+	}
+	return true
 }
 
 // round looks once and stops what runs, parents before their children: a shell that still ran would be told that its job
@@ -116,13 +139,13 @@ func (p *Paused) round() (moving bool, err error) {
 // stop stops one descendant that is not yet, and tells whether it was running.
 func (p *Paused) stop(h *held, seen process) (running bool) {
 	h.process = seen
-	state := stateOf(seen.pid)
-	if state == standing {
+	h.stands = stateOf(seen.pid)
+	if h.stands == standing {
 		return false // by us, or before
 	}
 	// One that waits has the signal when its call ends; it is sent again in case another process has taken it away
 	// (SIGCONT).
-	running = state != waiting || !h.ours
+	running = h.stands != waiting || !h.ours
 	if err := unix.PidfdSendSignal(h.pidfd, unix.SIGSTOP, nil, 0); err != nil {
 		return !errors.Is(err, unix.ESRCH) // it has ended; or must not be signalled, and runs on
 	}

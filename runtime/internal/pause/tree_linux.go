@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // process is what proc_pid_stat(5) says of a process.
@@ -50,20 +54,30 @@ func readProcess(pid int) (process, error) {
 	return p, err
 }
 
-// descendants are all processes below one, as far as they are visible. Whose number is the same before and after was there
-// all the time.
+// gone tells whether an error of a file below /proc says that its process is not there. Every other error, of too many
+// open files above all, says nothing about it.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
+// hidden tells whether an error says that a process is there and hidden (proc(5), hidepid).
+func hidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
+
+// descendants are all processes below one, every parent before its children. Whose number is the same before and after
+// was there all the time. It fails if some may be hidden.
 func (i Identity) descendants() ([]process, error) {
 	if now, err := Identify(i.pid); err != nil || now != i {
 		return nil, ErrEnded
 	}
 	list, err := descendants(i.pid)
+	if err == nil {
+		err = i.allShown(list)
+	}
 	if now, err := Identify(i.pid); err != nil || now != i {
 		return nil, ErrEnded
 	}
 	return list, err
 }
 
-// descendants are all processes below whoever has a number.
+// descendants are all processes below whoever has a number, as far as they are shown.
 func descendants(root int) ([]process, error) {
 	entries, err := numbers("/proc")
 	if err != nil {
@@ -71,8 +85,12 @@ func descendants(root int) ([]process, error) {
 	}
 	children := map[int][]process{}
 	for _, pid := range entries {
-		if p, err := readProcess(pid); err == nil { // else it has ended
+		p, err := readProcess(pid)
+		switch {
+		case err == nil:
 			children[p.parent] = append(children[p.parent], p)
+		case !gone(err) && !hidden(err):
+			return nil, err
 		}
 	}
 	var list []process
@@ -88,6 +106,36 @@ func descendants(root int) ([]process, error) {
 		add(list[i].pid, list[i].depth+1)
 	}
 	return list, nil
+}
+
+// allShown fails if this /proc hides processes (proc(5), hidepid) and one of these has a child that is not among them.
+// That can be one of the same user: it has executed a file that the user must not read.
+func (i Identity) allShown(list []process) error {
+	if _, err := readProcess(1); err == nil {
+		return nil // it hides nothing from the caller
+	}
+	shown := make(map[int]bool, len(list))
+	for _, p := range list {
+		shown[p.pid] = true
+	}
+	for _, p := range append([]process{{pid: i.pid}}, list...) {
+		threads, err := numbers(fmt.Sprintf("/proc/%d/task", p.pid))
+		if err != nil && !gone(err) {
+			return err
+		}
+		for _, tid := range threads {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.pid, tid))
+			if _, there := os.Stat(fmt.Sprintf("/proc/%d/task/%d", p.pid, tid)); err != nil && there == nil {
+				return fmt.Errorf("%w: %w", ErrHidden, err) // a kernel without CONFIG_PROC_CHILDREN
+			}
+			for field := range strings.FieldsSeq(string(text)) {
+				if child, err := strconv.Atoi(field); err != nil || !shown[child] {
+					return fmt.Errorf("%w: the child %s of process %d", ErrHidden, field, p.pid)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // numbers are the entries of a directory that are numbers.
@@ -113,29 +161,74 @@ const (
 	running
 )
 
+// standings are the states of a thread (proc_pid_stat(5)) that are not running.
+var standings = [...]struct {
+	state byte
+	means int
+}{{'T', standing}, {'t', standing}, {'Z', standing}, {'X', standing}, {'x', standing}, {'D', waiting}}
+
+func standingOf(state byte) int {
+	for _, s := range standings {
+		if s.state == state {
+			return s.means
+		}
+	}
+	return running
+}
+
 // stateOf looks at every thread: what is first among them may have ended while others run.
 func stateOf(pid int) int {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	threads, err := numbers(dir)
-	if err != nil {
-		return standing // it has ended
+	switch {
+	case gone(err):
+		return standing
+	case err != nil:
+		return running // nobody knows
 	}
 	worst := standing
 	for _, tid := range threads {
 		line, err := os.ReadFile(fmt.Sprintf("%s/%d/stat", dir, tid))
-		if err != nil {
-			continue // it has ended
+		if gone(err) {
+			continue
 		}
 		state, _, err := parseStat(line)
-		switch {
-		case err != nil:
+		if err != nil {
 			return running // nobody knows
-		case bytes.IndexByte([]byte("TtZXx"), state) >= 0:
-		case state == 'D':
-			worst = max(worst, waiting)
-		default:
-			return running
 		}
+		worst = max(worst, standingOf(state))
 	}
 	return worst
+}
+
+// ChildStopped tells whether a child of a process that is pid 1 of a pid namespace is stopped; inner is the child's number
+// in there. One that is not there, or cannot be looked at, is not.
+func (i Identity) ChildStopped(inner int) bool {
+	list, err := descendants(i.pid)
+	if err != nil {
+		return false
+	}
+	levels := len(numbersWithin(i.pid))
+	for _, p := range list {
+		within := numbersWithin(p.pid)
+		if p.depth == 1 && len(within) == levels && levels > 0 && within[levels-1] == strconv.Itoa(inner) {
+			return stateOf(p.pid) == standing
+		}
+	}
+	return false
+}
+
+// numbersWithin are the numbers of a process in the pid namespaces that it is in (NSpid in proc_pid_status(5)), the outermost
+// first; none if it is not there.
+func numbersWithin(pid int) []string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if list, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			return strings.Fields(list)
+		}
+	}
+	return nil
 }
