@@ -18,8 +18,8 @@ import (
 // The error is a *config.Error for an invalid configuration, ErrUnsupportedSetting for a key that this version must not
 // ignore, and ctx's cause when ctx has ended. That commands cannot be confined is no error of Check; Report.Err is.
 func Check(ctx context.Context, cfg *config.Config) (Report, error) {
-	if ctx.Err() != nil {
-		return Report{}, context.Cause(ctx)
+	if err := ended(ctx); err != nil {
+		return Report{}, err
 	}
 	if cfg != nil {
 		if err := validate(cfg, atStart); err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
-// Cmd is one command of a session, shaped like that of package os/exec. It is single-use: a second Start is an error.
+// Cmd is one command of a session, shaped like that of package os/exec. Sandbox.Command and Sandbox.Shell make one. It is
+// single-use: a second Start is an error.
 //
 // Its fields are set before Start, by one goroutine, and not changed after it. Key may be called at any time; Signal, Kill,
 // Pid and InCallersGroup from any goroutine once Start has returned (LIB-50).
@@ -30,9 +31,10 @@ type Cmd struct {
 	// Args are its arguments, Args[0] included, delivered as given (LIB-11).
 	Args []string
 	// Env is the environment that the command's own is made from; nil is the caller's. Denied variables are removed
-	// and the sandbox's own added (NET-90).
+	// and the sandbox's own added (NET-90). A NUL byte in an entry is an error.
 	Env []string
-	// Dir is the working directory, absolute; empty is the caller's. Relative entries of the settings are taken from it.
+	// Dir is the working directory, absolute; empty is the caller's. Relative entries of the settings are taken from it. It
+	// must exist; where the settings hide it, the command starts in its home or at the top instead, with a warning (FS-49).
 	Dir string
 	// ShellPath is the shell of a script (Sandbox.Shell): a path, or a name that is looked up on the caller's PATH. Empty is
 	// bash, or /bin/sh where there is none.

@@ -47,7 +47,7 @@ func (e *ExitError) Signal() (sig syscall.Signal, ok bool) {
 
 // LaunchError says why a command was not started. Err can be examined with errors.Is and errors.As.
 type LaunchError struct {
-	Op   string // what failed: "find the shell", "apply the override", "open the streams", "start"
+	Op   string // what failed: "check the command", "find the shell", "apply the override", "open the streams", "start"
 	Path string // the program
 	Err  error
 }
@@ -86,6 +86,9 @@ func (c *Cmd) claim() bool {
 
 // launch does the work of Start.
 func (c *Cmd) launch() error {
+	if err := c.misused(); err != nil {
+		return err
+	}
 	if err := c.chooseShell(); err != nil {
 		return &LaunchError{"find the shell", c.Path, err}
 	}

@@ -15,6 +15,9 @@ import "fmt"
 // policy.ErrShortCommandID, a malformed entry a config error, a closed session [ErrClosed]; no error holds the key, and
 // nothing has changed after one.
 func (s *Sandbox) AllowDomains(key string, domains []string) (remove func(), err error) {
+	if !s.isBegun() {
+		return nil, errNotBegun
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock() // Close drops all lists once it has said that the session is closed
 	if s.closing {

@@ -102,8 +102,8 @@ type PlannedNetwork struct {
 
 // Explain compiles the settings as for a command that is launched now, and launches nothing.
 func (s *Sandbox) Explain(ctx context.Context) (*Explanation, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := s.begunIn(ctx); err != nil {
+		return nil, err
 	}
 	c := s.Command(ctx, "true")
 	e, err := c.explain()
@@ -111,7 +111,7 @@ func (s *Sandbox) Explain(ctx context.Context) (*Explanation, error) {
 		return nil, err
 	}
 	for i, v := range e.Environment {
-		if token := *s.token.Load(); token != "" {
+		if token := s.secret(); token != "" {
 			e.Environment[i] = strings.ReplaceAll(v, token, "<token>")
 		}
 	}

@@ -190,7 +190,7 @@ func (l *launch) build(in fsview.Input) (*fsview.Plan, error) {
 func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	s := l.cmd.sandbox
 	in := policy.EnvironInput{
-		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: *s.token.Load(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
+		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.secret(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
 		Debug: l.cmd.Debug, Unset: deniedVariables(l.cfg), SafeDirectories: l.cfg.Git.SafeDirectories,
 		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir, JavaAgent: l.cfg.JavaAgentJarPath,
 	}

@@ -77,6 +77,9 @@ func (c *Cmd) Prepare() (*Launch, error) {
 
 // ready does the work of Prepare.
 func (c *Cmd) ready() (*Launch, error) {
+	if err := c.misused(); err != nil {
+		return nil, err
+	}
 	for i, set := range [...]bool{c.Stdin != nil, c.Stdout != nil, c.Stderr != nil} {
 		if set {
 			name := [...]string{"Stdin", "Stdout", "Stderr"}[i]

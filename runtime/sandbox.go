@@ -30,6 +30,8 @@ var (
 //
 // All methods may be called from any goroutine at any time (LIB-50). A session installs no signal handler, prints nothing,
 // and leaves the environment, the working directory and the umask of the process alone (LIB-8).
+//
+// New makes one. The zero Sandbox is like one that is closed.
 type Sandbox struct {
 	opts    options
 	begun   *config.Config        // what the session began with, for what stays as it was then (LIB-23); never changed
@@ -62,8 +64,8 @@ type Sandbox struct {
 // ErrUnsupportedSetting for a key that this version must not ignore, with a *DependencyError where commands cannot be
 // confined, which matches ErrUnsupportedPlatform where srt never can, and with ctx's cause when ctx has ended.
 func New(ctx context.Context, cfg *config.Config, opts ...Option) (*Sandbox, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := ended(ctx); err != nil {
+		return nil, err
 	}
 	if err := validate(cfg, atStart); err != nil {
 		return nil, err

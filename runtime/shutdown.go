@@ -16,22 +16,37 @@ import (
 // returns once the session is closed, and with the same error, which says what could not be removed.
 func (s *Sandbox) Close() error {
 	s.closed.Do(func() {
-		s.closeErr = s.close()
-		close(s.done)
+		if s.isBegun() {
+			s.closeErr = s.close()
+			close(s.done)
+		}
 	})
 	return s.closeErr
 }
 
 // Done returns a channel that is closed when the session is closed.
-func (s *Sandbox) Done() <-chan struct{} { return s.done }
+func (s *Sandbox) Done() <-chan struct{} {
+	if !s.isBegun() {
+		never := make(chan struct{})
+		close(never)
+		return never
+	}
+	return s.done
+}
 
 // killPatience is how long Shutdown waits for what it has killed: a process can be in a call that nothing interrupts.
 const killPatience = 2 * time.Second
 
 // Shutdown refuses further launches, waits until the commands have ended and closes the session. When ctx ends first it
 // kills those that still run, ends launches that are under way, closes, and returns ctx's cause (LIB-51), joined with what
-// else went wrong, if anything did.
+// else went wrong, if anything did. Without a context it does nothing but say so.
 func (s *Sandbox) Shutdown(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return errNilContext
+	case !s.isBegun():
+		return nil
+	}
 	s.mu.Lock()
 	s.refusing = true
 	s.mu.Unlock()

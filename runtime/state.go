@@ -17,8 +17,13 @@ type state struct {
 	rules *proxy.Rules   // nil once the session is closed: it then refuses every destination
 }
 
-// current is the configuration in force.
-func (s *Sandbox) current() *state { return s.state.Load() }
+// current is the configuration in force; the built-in one, with all destinations refused, for a session that was never begun.
+func (s *Sandbox) current() *state {
+	if st := s.state.Load(); st != nil {
+		return st
+	}
+	return &state{cfg: config.Default()}
+}
 
 // compile makes the state of a valid configuration, which it keeps. What is the same as in a former one stays the same
 // object, so that the proxies keep their idle connections (NET-16). former may be nil.

@@ -15,8 +15,8 @@ import (
 // Updates are installed one after another. The error is a *config.Error for an invalid configuration, ErrUnsupportedSetting
 // for a key that this version must not ignore, ErrClosed after Close, and ctx's cause when ctx has ended.
 func (s *Sandbox) Update(ctx context.Context, cfg *config.Config) (notLive []string, err error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := s.begunIn(ctx); err != nil {
+		return nil, err
 	}
 	if err := validate(cfg, s.opts.update()); err != nil {
 		return nil, err

@@ -108,9 +108,20 @@ func (s *Sandbox) Warnings() []string {
 
 // Proxy tells how commands reach the session's proxies.
 func (s *Sandbox) Proxy() ProxyInfo {
-	p := ProxyInfo{Token: *s.token.Load()}
+	if !s.isBegun() {
+		return ProxyInfo{}
+	}
+	p := ProxyInfo{Token: s.secret()}
 	p.HTTPPort, p.SOCKSPort = insidePorts()
 	return p
+}
+
+// secret is the token; empty after Close.
+func (s *Sandbox) secret() string {
+	if token := s.token.Load(); token != nil {
+		return *token
+	}
+	return ""
 }
 
 // CA is the certificate that commands are told to trust for terminated TLS, as PEM; nil for a session that does not terminate
