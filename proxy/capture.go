@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
@@ -90,7 +91,11 @@ func (c *Capture) Judge(pid int, dst netip.AddrPort) (*CapturedWay, error) {
 		w.hold = func() func() { return c.names.Hold(addr) }
 	}
 	w.asking = a
-	w.rules, w.verdict, w.undecided = c.server.decideNow(a)
+	if w.rules, w.verdict = c.server.decideLoopback(dst); !w.verdict.Allowed {
+		w.rules, w.verdict, w.undecided = c.server.decideNow(a)
+	} else if !w.verdict.Host.IsLiteral() {
+		w.local = addr
+	}
 	if !w.verdict.Allowed && !w.undecided {
 		if w.hold != nil {
 			c.connecting(a.host)
@@ -135,15 +140,14 @@ func (c *Capture) otherAddress(a attempt, is4 bool) bool {
 // addresses of those that something does. It reports nothing and changes nothing.
 func (c *Capture) Possible(name string) bool { return c.server.possible(name) }
 
-// Loopback tells whether an address of loopback, or the unspecified one, which connect(2) takes for loopback, is one of the
-// host that the policy allows without asking. It reports nothing and changes nothing.
-func (c *Capture) Loopback(dst netip.AddrPort) bool {
-	addr := dst.Addr().Unmap().WithZone("")
-	if !addr.IsLoopback() && !addr.IsUnspecified() {
-		return false
+// Loopback tells whether a loopback address is one of the host that the policy allows without asking
+// ([policy.Network.Loopback]). unless are the addresses at which nothing in the sandbox may listen for that; none: it is the
+// sandbox's own, as is every other address than of loopback. It reports nothing and changes nothing.
+func (c *Capture) Loopback(dst netip.AddrPort) (unless []netip.AddrPort) {
+	if _, v := c.server.decideLoopback(dst); v.Allowed {
+		return policy.LoopbackUnless(dst, v.Host)
 	}
-	_, v, _ := c.server.decideNow(asking{key: c.server.identity, host: addr.String(), port: dst.Port()})
-	return v.Allowed
+	return nil
 }
 
 // Datagram is told that a datagram socket was to be connected beyond loopback, which is refused. It reports that, each
@@ -177,6 +181,7 @@ type CapturedWay struct {
 	rules     *Rules
 	verdict   policy.Verdict
 	undecided bool
+	local     netip.Addr              // the address of the host's loopback that a name in verdict.Host allows; invalid: none
 	hold      func() (release func()) // keeps the address bound to its name; nil: it stands for itself
 }
 
@@ -272,6 +277,10 @@ func (u *CapturedUpstream) dial(ctx context.Context, w *CapturedWay) (err error)
 	s, a, h := u.server, w.asking, w.verdict.Host
 	if a.port == 0 {
 		return fmt.Errorf("port 0: %w", errConnectionRefused) // as connect(2) on the host would answer
+	}
+	if w.local.IsValid() && s.route(w.rules, h, false) == nil {
+		// The program asked for this address, not for every one that the host's resolver has for the name.
+		h = config.Host{Name: w.local.String(), Addr: w.local}
 	}
 	if u.conn = s.dialAtOnce(w.rules, h, a.port); u.conn != nil {
 		return nil

@@ -295,7 +295,7 @@ func TestNET13_CapturedAsksWhenItIsDialled(t *testing.T) {
 	if err != nil || a.count() != 0 {
 		t.Fatalf("%v, asked %d times", err, a.count())
 	}
-	if c.Loopback(dst) {
+	if c.Loopback(dst) != nil {
 		t.Error("Loopback answers for the callback")
 	}
 	u, err := w.Dial(t.Context())
@@ -327,23 +327,56 @@ func TestNET15_CapturedListOfTheCommand(t *testing.T) {
 		if _, err := c.Judge(testPID, dst); (err == nil) != ok {
 			t.Errorf("%q: %v", key, err)
 		}
-		if c.Loopback(dst) != ok {
+		if (c.Loopback(dst) != nil) != ok {
 			t.Errorf("%q: Loopback %v", key, !ok)
 		}
 	}
 }
 
 func TestCaptureLoopback(t *testing.T) {
-	c := capture(t, policy.NetworkRules{AllowedDomains: []string{"127.0.0.1:5432", "[::1]", "10.1.1.1", "localhost"}, DeniedDomains: []string{"[::1]:22"}})
-	for dst, want := range map[string]bool{
-		"127.0.0.1:5432": true, "127.0.0.1:5433": false, "[::ffff:127.0.0.1]:5432": true, "127.0.0.2:5432": false, "[::1]:80": true,
-		"[::1]:22": false, "0.0.0.0:5432": false, "10.1.1.1:80": false,
+	c := capture(t, policy.NetworkRules{AllowedDomains: []string{"127.0.0.1:5432", "[::1]", "10.1.1.1"}, DeniedDomains: []string{"[::1]:22"}})
+	for dst, want := range map[string]string{
+		"127.0.0.1:5432": "[127.0.0.1:5432]", "127.0.0.1:5433": "[]", "[::ffff:127.0.0.1]:5432": "[127.0.0.1:5432]", "127.0.0.2:5432": "[]",
+		"[::1]:80": "[[::1]:80]", "[::1]:22": "[]", "0.0.0.0:5432": "[]", "10.1.1.1:80": "[]",
 	} {
-		if got := c.Loopback(netip.MustParseAddrPort(dst)); got != want {
+		if got := fmt.Sprint(c.Loopback(netip.MustParseAddrPort(dst))); got != want {
 			t.Errorf("%s: %v", dst, got)
 		}
 	}
 	c.wantAll()
+}
+
+// What the name localhost allows is dialled at the address that the program asked for, whatever the resolver says, unless
+// the name has a way of its own.
+func TestCaptureLocalhost(t *testing.T) {
+	_, port := echo(t)
+	rules := policy.NetworkRules{AllowedDomains: []string{fmt.Sprintf("localhost:%d", port)}}
+	for _, routed := range []bool{false, true} {
+		c := capture(t, rules, func(o *Options) {
+			o.Resolver = resolves("localhost", "127.0.0.9")
+			if routed {
+				withMITM(mustMITM(t, "/nonexistent/mitm.sock", "localhost"))(o)
+			}
+		})
+		dst := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+		want := fmt.Sprintf("[127.0.0.1:%d [::1]:%d]", port, port)
+		if got := fmt.Sprint(c.Loopback(dst)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		w, err := c.Judge(testPID, dst)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := w.Dial(t.Context())
+		if (err != nil) != routed {
+			t.Errorf("routed %t: %v", routed, err)
+		}
+		if err == nil {
+			_ = u.Close()
+		}
+		c.wantAll()
+		c.settled()
+	}
 }
 
 func TestNET70_Datagrams(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -68,6 +69,20 @@ func (s *Server) decideNow(a asking) (rules *Rules, v policy.Verdict, undecided 
 		return rules, policy.Verdict{Allowed: true, Host: v.Host, Rule: ruleOfCommand, Entry: entry}, false
 	}
 	return rules, v, s.askUser != nil && a.port != 0
+}
+
+// decideLoopback is decideNow for a loopback address that a program of one command connects to by itself. It is never
+// undecided, and only an allowed verdict is to be used: every other address is refused.
+func (s *Server) decideLoopback(dst netip.AddrPort) (*Rules, policy.Verdict) {
+	rules := s.policy()
+	v := rules.Loopback(dst)
+	if v.Allowed || v.Denied || rules.Strict() {
+		return rules, v
+	}
+	if host, entry, ok := s.commands.Loopback(s.identity, dst, rules.Network); ok {
+		return rules, policy.Verdict{Allowed: true, Host: host, Rule: ruleOfCommand, Entry: entry}
+	}
+	return rules, v
 }
 
 // possible tells whether NET-7, as of now, could allow a canonical name on some port.

@@ -36,6 +36,9 @@ func (l *launch) chooseCapture() {
 	}
 }
 
+// noCapture tells why connections of programs are not captured, nil if they are.
+func noCapture() error { return brokerAvailable() }
+
 // captured tells whether connections are captured.
 func (l *launch) captured() bool { return l.uncaptured == nil }
 
@@ -190,7 +193,7 @@ func (g gate) Judge(pid int, dst netip.AddrPort) (broker.Way, error) {
 }
 
 // Loopback implements broker.Gate.
-func (g gate) Loopback(dst netip.AddrPort) bool { return g.capture.Loopback(dst) }
+func (g gate) Loopback(dst netip.AddrPort) []netip.AddrPort { return g.capture.Loopback(dst) }
 
 // Datagram implements broker.Gate.
 func (g gate) Datagram(pid int, dst netip.AddrPort) { g.capture.Datagram(pid, dst) }

@@ -151,12 +151,13 @@ func (s *Sandbox) whyConnect(v *Verdict) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	decided := rules.Decide(host, port)
-	if v.Port = port; port == 0 {
-		list := rules.DecidePorts(host)
-		v.Ports = policy.PortsText(list)
-		decided = mainVerdict(list)
+	uncaptured := noCapture()
+	decided, ports := decideOn(port, host, rules.Decide, rules.DecidePorts)
+	byProxy := decided
+	if uncaptured == nil {
+		decided, ports = decideOn(port, host, rules.DecideDirect, rules.DecideDirectPorts)
 	}
+	v.Port, v.Ports = port, ports
 	v.Allowed, v.Rule, v.Entry, v.Host = decided.Allowed, decided.Rule, decided.Entry, decided.Host.Name
 	v.Reason = decided.Reason
 	switch {
@@ -165,14 +166,29 @@ func (s *Sandbox) whyConnect(v *Verdict) error {
 	case v.Allowed || decided.Denied || decided.Malformed:
 	case rules.Strict():
 		v.Reason += ", and network.strictAllowlist lets nothing else allow it"
+	case s.opts.ask.call != nil && policy.IsLoopback(decided.Host):
+		v.Notes = append(v.Notes, "of a program that puts it to the proxy, whoever is asked about undecided hosts may allow it")
 	case s.opts.ask.call != nil:
 		v.Notes = append(v.Notes, "nothing refuses it for good: whoever is asked about undecided hosts may allow it")
 	}
-	v.noteNames(rules, decided.Host)
+	if policy.IsLoopback(decided.Host) {
+		v.noteLoopback(byProxy.Allowed, uncaptured)
+	} else {
+		v.noteNames(rules, decided.Host)
+	}
 	if n := &s.current().cfg.Network; n.HTTPProxyPort != 0 || n.SOCKSProxyPort != 0 {
 		v.Notes = append(v.Notes, "a proxy of the host's (network.httpProxyPort, network.socksProxyPort) decides by itself for programs that use it")
 	}
 	return nil
+}
+
+// decideOn decides about a host on a port; port 0: on every one, and ports says in words on which it can be reached.
+func decideOn(port uint16, host string, decide func(string, uint16) policy.Verdict, each func(string) []policy.PortVerdict) (v policy.Verdict, ports string) {
+	if port != 0 {
+		return decide(host, port), ""
+	}
+	list := each(host)
+	return mainVerdict(list), policy.PortsText(list)
 }
 
 // noteNames says what becomes of a name: what is left to decide when an allowed one is dialled, and that a refused one

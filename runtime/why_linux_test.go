@@ -121,7 +121,7 @@ func TestWhyErrors(t *testing.T) {
 // TestWhyConnect_NET7 says what is left to others to decide.
 func TestWhyConnect_NET7(t *testing.T) {
 	allow := func(_ string, cfg *config.Config) {
-		cfg.Network.AllowedDomains, cfg.Network.DeniedDomains = []string{"a.test", "127.0.0.1:80"}, []string{"*:22"}
+		cfg.Network.AllowedDomains, cfg.Network.DeniedDomains = []string{"a.test", "127.0.0.1:80", "localhost:90", "[::1]:91"}, []string{"*:22"}
 	}
 	ask := WithAsk(func(context.Context, Destination) (Answer, error) { return Answer{}, nil })
 	tests := []struct {
@@ -134,7 +134,16 @@ func TestWhyConnect_NET7(t *testing.T) {
 		{"allowed", nil, "a.test:443", `allowed by network.allowedDomains.0 ("a.test")`, "cloud's metadata service"},
 		{"allowed without a port", nil, "a.test", "on every port but 22", "cloud's metadata service"},
 		{"denied port", nil, "a.test:22", `denied by network.deniedDomains.0 ("*:22"): host is on the deny list`, "connections to that"},
-		{"NET-54 literal", nil, "127.0.0.1:80", `allowed by network.allowedDomains.1 ("127.0.0.1:80")`, "-"},
+		{"NET-54 literal", nil, "127.0.0.1:80", `allowed by network.allowedDomains.1 ("127.0.0.1:80")`, "only else is it the host's"},
+		{"NET-3 the name by its address", nil, "localhost:80", `allowed by network.allowedDomains.1 ("127.0.0.1:80")`, "the proxy goes by the spelling"},
+		{"NET-3 the address by its name", nil, "127.0.0.1:90", `allowed by network.allowedDomains.2 ("localhost:90")`, "the proxy goes by the spelling"},
+		{"NET-3 the other address by its name", nil, "[::1]:90", `allowed by network.allowedDomains.2 ("localhost:90")`, "the proxy goes by the spelling"},
+		{"NET-3 a name beneath it", nil, "a.localhost:91", `allowed by network.allowedDomains.3 ("[::1]:91")`, "the proxy goes by the spelling"},
+		{"NET-3 the name without a port", nil, "localhost", "on ports 80, 90, 91", "only else is it the host's"},
+		{"NET-3 another address of loopback", nil, "127.0.0.2:90", "denied by network.allowedDomains: host is not on the allow list", "is not reported"},
+		{"NET-3 another port", nil, "localhost:92", "denied by network.allowedDomains: host is not on the allow list", "is not reported"},
+		{"NET-3 denied port", nil, "localhost:22", "denied by network.deniedDomains.0", "is not reported"},
+		{"NET-13 loopback is never asked about", []Option{ask}, "localhost:92", "denied by network.allowedDomains", "of a program that puts it to the proxy"},
 		{"undecided", nil, "b.test:80", "denied by network.allowedDomains: host is not on the allow list", "connections to that"},
 		{"NET-13 undecided and asked", []Option{ask}, "b.test:80", "denied by network.allowedDomains", "whoever is asked"},
 		{"NET-13 denied and not asked", []Option{ask}, "b.test:22", "denied by network.deniedDomains.0", "connections to that"},

@@ -292,7 +292,7 @@ func TestNet_3_NothingElseIsReachable(t *testing.T) {
 		own, err := net.Listen("tcp6", "[::1]:0")
 		b.must(err)
 		defer own.Close()
-		b.check(cfg{allow: list{"localhost"}}, "connect 127.0.0.1:"+web.port+": ECONNREFUSED", "connect "+own.Addr().String()+": ECONNREFUSED",
+		b.check(cfg{allow: list{"localhost:1", "127.0.0.2"}}, "connect 127.0.0.1:"+web.port+": ECONNREFUSED", "connect "+own.Addr().String()+": ECONNREFUSED",
 			"connect 192.0.2.1:80: EACCES", "connect [2001:db8::1]:80: EACCES")
 		if got := web.requests(); len(got) != 0 {
 			t.Errorf("%d requests arrived", len(got))

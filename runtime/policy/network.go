@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/violation"
@@ -151,14 +150,9 @@ func (n *Network) deny(rawHost string, port uint16) (v Verdict, decided bool) {
 	if v.Malformed {
 		return v, true
 	}
-	if rule := n.denied.match(host, port); rule != nil {
+	if rule := n.denies(host, port); rule != nil {
 		v.Denied, v.Rule, v.Entry, v.Reason = true, n.denied.place(rule), rule.entry, rule.reason
 		return v, true
 	}
 	return v, false
-}
-
-// isLocalhost tells whether a host is localhost or a name beneath it (NET-57).
-func isLocalhost(h config.Host) bool {
-	return h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost")
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,7 @@ type domainList struct {
 	exact map[string][]int // by host: the entries for just this host, in their order
 	below map[string][]int // by name: the wildcards over it, in their order
 	any   []int            // the entries for every host, in their order
+	local []int            // the entries for localhost and, after those, for names beneath it; no wildcards
 }
 
 // newDomainList compiles entries; path is the key of the list in a settings file, for the error.
@@ -48,8 +50,12 @@ func newDomainList(path string, entries []string, form config.DomainForm) (domai
 			l.below[name] = append(l.below[name], i)
 		default:
 			l.exact[name] = append(l.exact[name], i)
+			if name != localhost && isLocalhost(domain.Host) {
+				l.local = append(l.local, i)
+			}
 		}
 	}
+	l.local = append(slices.Clone(l.exact[localhost]), l.local...)
 	return l, nil
 }
 

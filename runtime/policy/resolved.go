@@ -160,7 +160,7 @@ func (n *Network) JudgeAddress(h config.Host, port uint16, addr netip.Addr, isOw
 	}
 	var found classSet
 	for _, a := range candidates {
-		found.addIf(ClassDenyListed, n.denied.hasLiteral(a, port))
+		found.addIf(ClassDenyListed, n.denied.hasLiteral(a, port) || n.denied.hasLocalhost(a, port))
 	}
 	// NET-58, NET-55: only the address itself is exempt, never for what it carries; a deny entry wins.
 	if n.allowed.hasLiteral(addr, port) {

@@ -18,20 +18,38 @@ type PortVerdict struct {
 // DecidePorts is Decide for every port: the first element is about all ports but those that follow, in ascending order, of
 // which the lists make something else. It is never empty.
 func (n *Network) DecidePorts(rawHost string) []PortVerdict {
+	return n.eachPort(rawHost, n.Decide)
+}
+
+// DecideDirectPorts is DecidePorts of DecideDirect.
+func (n *Network) DecideDirectPorts(rawHost string) []PortVerdict {
+	return n.eachPort(rawHost, n.DecideDirect)
+}
+
+// eachPort asks for a verdict about every port that an entry names for a host, or for what the host stands for, and about
+// the rest.
+func (n *Network) eachPort(rawHost string, decide func(string, uint16) Verdict) []PortVerdict {
 	var ports []uint16
 	if host, err := config.CanonicalHost(rawHost); err == nil && n != nil {
-		ports = append(n.denied.ports(host), n.allowed.ports(host)...)
+		for _, h := range alike(host) {
+			ports = append(append(ports, n.denied.ports(h)...), n.allowed.ports(h)...)
+		}
+		for _, i := range n.allowed.local {
+			if port := n.allowed.rules[i].domain.Port; port != 0 && ofLocalhost(host) {
+				ports = append(ports, port)
+			}
+		}
 		slices.Sort(ports)
 		ports = slices.Compact(ports)
 	}
 	other := Verdict{}
 	rest := otherPort(ports)
 	if rest != 0 {
-		other = n.Decide(rawHost, rest)
+		other = decide(rawHost, rest)
 	}
 	list := []PortVerdict{{0, other}}
 	for _, port := range ports {
-		v := n.Decide(rawHost, port)
+		v := decide(rawHost, port)
 		if rest == 0 || v.Allowed != other.Allowed || v.Rule != other.Rule {
 			list = append(list, PortVerdict{port, v})
 		}

@@ -13,8 +13,10 @@ type Gate interface {
 	// numbers it. An IPv4-mapped IPv6 address comes as IPv4, a link-local one with its scope as zone. An error is the
 	// refusal, which the Gate has reported already: the program sees the syscall.Errno in it (errors.As), else EACCES.
 	Judge(pid int, dst netip.AddrPort) (Way, error)
-	// Loopback tells whether a loopback destination is one of the host's that the policy allows. It has no side effect.
-	Loopback(dst netip.AddrPort) bool
+	// Loopback tells whether a loopback destination is one of the host's that the policy allows: unless holds the loopback
+	// addresses at which nothing in the sandbox may listen for that, dst among them. Empty: it is the sandbox's own. It has
+	// no side effect.
+	Loopback(dst netip.AddrPort) (unless []netip.AddrPort)
 	// Datagram is told that a datagram socket was to be connected to dst, beyond loopback, which is refused.
 	Datagram(pid int, dst netip.AddrPort)
 }

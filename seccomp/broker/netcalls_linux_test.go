@@ -24,6 +24,7 @@ func init() {
 	probes["net-refused"] = func(string) any { return refusedProbe() }
 	probes["net-memory"] = func(string) any { return netMemoryProbe() }
 	probes["net-host"] = func(string) any { return hostLoopbackProbe() }
+	probes["net-pair"] = func(string) any { return hostPairProbe() }
 	probes["net-signals"] = func(string) any { return netSignalsProbe() }
 	probes["net-kernel-signals"] = func(string) any { return kernelSignalsProbe() }
 	probes["net-bind"] = func(string) any { return netBindProbe() }
@@ -256,9 +257,9 @@ func shut(l net.Listener) {
 // An allow-listed port of the host's loopback is reached unless the sandbox has a server there (NET-58, NET-85).
 func TestNet_LoopbackOfTheHost(t *testing.T) {
 	g := newGate(t)
-	g.loopback = func(a netip.AddrPort) bool {
+	g.loopback = atItself(func(a netip.AddrPort) bool {
 		return a.Port() == 5432 && (a.Addr().IsLoopback() && a.Addr() != netip.MustParseAddr("127.0.0.9"))
-	}
+	})
 	want := notes{}
 	for _, when := range []string{"", "with a server on 127.0.0.1, ", "with a server on ::, "} {
 		four, six := "host, peer ", "host, peer "
@@ -284,6 +285,52 @@ func TestNet_LoopbackOfTheHost(t *testing.T) {
 	}
 	want["with a server on ::, other IPv4"] = "inside"
 	noFailures(t, runNotes(t, netSetup(t, g, "net-host"), want))
+}
+
+// hostPairProbe looks for the host's server at both addresses of localhost, while the sandbox has one at the other.
+func hostPairProbe() notes {
+	n := notes{}
+	try := func(what string) {
+		for _, at := range []string{"127.0.0.1:5432", "[::1]:5432"} {
+			to := netip.MustParseAddrPort(at)
+			family := unix.AF_INET6
+			if to.Addr().Is4() {
+				family = unix.AF_INET
+			}
+			fd := inetSocket(family, unix.SOCK_STREAM)
+			err := connectTo(fd, family, to)
+			if err != nil {
+				n.err(what+at, err)
+			} else if echoes(fd, "ping") != nil {
+				n[what+at] = "inside"
+			} else {
+				n[what+at] = "host"
+			}
+			unix.Close(fd)
+		}
+	}
+	try("")
+	for _, at := range []string{"127.0.0.1:5432", "[::1]:5432"} {
+		l, err := net.Listen("tcp", at)
+		fatal(err)
+		go shut(l)
+		try("server at " + at + ", ")
+		fatal(l.Close())
+	}
+	return n
+}
+
+// Where the name localhost allows a port, a server of the sandbox at either address keeps a program that tries both from
+// the host's (NET-85).
+func TestNet_LoopbackOfTheHostByName(t *testing.T) {
+	g := newGate(t)
+	g.loopback = func(a netip.AddrPort) []netip.AddrPort {
+		return []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), a.Port()), netip.AddrPortFrom(netip.IPv6Loopback(), a.Port())}
+	}
+	want := notes{"127.0.0.1:5432": "host", "[::1]:5432": "host",
+		"server at 127.0.0.1:5432, 127.0.0.1:5432": "inside", "server at 127.0.0.1:5432, [::1]:5432": "ECONNREFUSED",
+		"server at [::1]:5432, 127.0.0.1:5432": "ECONNREFUSED", "server at [::1]:5432, [::1]:5432": "inside"}
+	noFailures(t, runNotes(t, netSetup(t, g, "net-pair"), want))
 }
 
 // connectApart connects on a thread of its own, and gives that thread's number first.

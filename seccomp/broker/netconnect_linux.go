@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -174,9 +175,13 @@ func (t *target) stream(where reach) outcome {
 }
 
 // ofHost tells whether a loopback destination is to be the host's: the policy allows that, and nothing in the sandbox
-// listens there.
+// listens where that would come first.
 func (t *target) ofHost() bool {
-	return !ns.IsOwnAddress(t.to.Addr()) && t.c.s.config.Gate.Loopback(t.to) && !t.c.listens(t.to)
+	if ns.IsOwnAddress(t.to.Addr()) {
+		return false
+	}
+	unless := t.c.s.config.Gate.Loopback(t.to)
+	return len(unless) > 0 && !slices.ContainsFunc(unless, t.c.listens)
 }
 
 // unreachable tells whether the kernel says that a socket cannot reach IPv4 (IPV6_V6ONLY, ipv6(7)).

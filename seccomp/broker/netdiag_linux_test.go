@@ -48,7 +48,7 @@ func TestNet_WhoListens(t *testing.T) {
 	inside := []string{"127.0.0.1 5001", "127.0.0.1 5002", "127.0.0.2 5002", "127.0.0.1 5003", "127.0.0.2 5003", "::1 5003", "::1 5004"}
 	for _, none := range []bool{false, true} {
 		g := newGate(t)
-		g.loopback = func(netip.AddrPort) bool { return true }
+		g.loopback = atItself(func(netip.AddrPort) bool { return true })
 		s := netSetup(t, g, "net-diag")
 		var server *Server
 		s.server = func(made *Server) { server = made; made.network.diagnosis.none = none }

@@ -164,7 +164,7 @@ func netOwnProbe() notes {
 // The addresses of lo are inside, whatever the policy says of them.
 func TestNet_OwnAddressesAreInside(t *testing.T) {
 	g := newGate(t)
-	g.loopback = func(netip.AddrPort) bool { return true }
+	g.loopback = atItself(func(netip.AddrPort) bool { return true })
 	four, six := ns.OwnAddresses()[0].String(), ns.OwnAddresses()[1].String()
 	noFailures(t, runNotes(t, netSetup(t, g, "net-own"), notes{"bind": "ok", "live " + four: "ok", "dead " + four: "ECONNREFUSED", "live " + six: "ok",
 		"dead " + six: "ECONNREFUSED", "srt's " + four: "ECONNREFUSED", "srt's " + six: "ECONNREFUSED", "datagram": "ok", "bind to srt's": "EADDRINUSE"}))

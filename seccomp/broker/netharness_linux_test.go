@@ -49,7 +49,7 @@ func outside6(host byte, port uint16) netip.AddrPort {
 type testGate struct {
 	server   net.Listener
 	slow     chan struct{} // what a dial to hostSlow waits for, once each
-	loopback func(netip.AddrPort) bool
+	loopback func(netip.AddrPort) []netip.AddrPort
 
 	measure func()
 	banner  bool // a tunnel begins with what the gate was asked for, a line
@@ -162,7 +162,22 @@ func (g *testGate) Judge(_ int, dst netip.AddrPort) (Way, error) {
 	return &testWay{g, host, dst}, nil
 }
 
-func (g *testGate) Loopback(dst netip.AddrPort) bool { return g.loopback != nil && g.loopback(dst) }
+func (g *testGate) Loopback(dst netip.AddrPort) []netip.AddrPort {
+	if g.loopback == nil {
+		return nil
+	}
+	return g.loopback(dst)
+}
+
+// atItself is a rule for loopback destinations that are the host's unless something listens at them.
+func atItself(rule func(netip.AddrPort) bool) func(netip.AddrPort) []netip.AddrPort {
+	return func(dst netip.AddrPort) []netip.AddrPort {
+		if rule(dst) {
+			return []netip.AddrPort{dst}
+		}
+		return nil
+	}
+}
 
 func (g *testGate) Datagram(_ int, dst netip.AddrPort) {
 	g.mu.Lock()

@@ -204,13 +204,13 @@ func lingerProbe() notes {
 func TestNet_NoLingeringSocketStallsAWorker(t *testing.T) {
 	g := newGate(t)
 	held := make(chan struct{})
-	g.loopback = func(a netip.AddrPort) bool {
+	g.loopback = atItself(func(a netip.AddrPort) bool {
 		if a.Port() == 77 {
 			held <- struct{}{}
 			<-g.slow
 		}
 		return false
-	}
+	})
 	g.measure = func() { <-held }
 	s := netSetup(t, g, "net-linger")
 	s.workers = 2

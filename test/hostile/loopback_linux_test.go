@@ -9,8 +9,8 @@ import (
 	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
-// TestNET3_LoopbackOfTheHost: only the literal and port that is allowed leads to the host's loopback, in no other spelling
-// than that of the address itself; and never the ports that are srt's own inside.
+// TestNET3_LoopbackOfTheHost: only the address and port that is allowed leads to the host's loopback, or both addresses that
+// localhost stands for where that is; no other address of loopback does, and never the ports that are srt's own inside.
 func TestNET3_LoopbackOfTheHost(t *testing.T) {
 	w := newWorld(t)
 	ports := []string{"5432", "5433", "1081", "1082"}
@@ -42,7 +42,11 @@ done()`
 			want, seen  []string
 		}{
 			{[]string{good}, nil, nil, nil},
-			{[]string{"localhost", "localhost:5432"}, nil, nil, nil},
+			{[]string{"localhost:5432"}, nil, []string{"0.0.0.0 5432 127.0.0.1:5432", "127.0.0.1 5432 127.0.0.1:5432", ":: 5432 ::1:5432",
+				"::1 5432 ::1:5432", "::ffff:0.0.0.0 5432 127.0.0.1:5432", "::ffff:127.0.0.1 5432 127.0.0.1:5432"},
+				[]string{"127.0.0.1:5432", "[::1]:5432"}},
+			{[]string{"localhost", "127.0.0.1:5432", "[::1]:5433"}, []string{"localhost"}, nil, nil},
+			{[]string{"*.app.localhost", "localhost.test"}, nil, nil, nil},
 			{[]string{"127.0.0.1:5432"}, nil, []string{"0.0.0.0 5432 127.0.0.1:5432", "127.0.0.1 5432 127.0.0.1:5432",
 				"::ffff:0.0.0.0 5432 127.0.0.1:5432", "::ffff:127.0.0.1 5432 127.0.0.1:5432"}, []string{"127.0.0.1:5432"}},
 			{[]string{"[::1]:5432"}, nil, []string{":: 5432 ::1:5432", "::1 5432 ::1:5432"}, []string{"[::1]:5432"}},
