@@ -170,8 +170,8 @@ func (b *box) gitServer(root string) (port string) {
 	return server.URL[strings.LastIndex(server.URL, ":")+1:]
 }
 
-// byProxy makes clients use the proxy for the loopback too, which NO_PROXY names: without it they would reach the
-// sandbox's own loopback (NET-3).
+// byProxy makes clients use the proxy for the loopback too, which NO_PROXY names: without it they would connect by themselves,
+// and be captured (NET-3).
 const byProxy = "unset NO_PROXY no_proxy; "
 
 func TestGit_CloneOverHTTP(t *testing.T) {

@@ -9,9 +9,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/srt-demo.XXXXXX") || exit 1
-server=
+servers=()
 finish() {
-    [ -z "$server" ] || { kill "$server"; wait "$server"; } 2>/dev/null
+    [ "${#servers[@]}" -eq 0 ] || { kill "${servers[@]}"; wait "${servers[@]}"; } 2>/dev/null
     rm -rf "$scratch"
 }
 trap finish EXIT
@@ -43,20 +43,23 @@ run() {
 }
 
 (cd "$root" && CGO_ENABLED=0 go build -o "$scratch/site" ./examples/demo/site) || exit 1
-"$scratch/site" serve "$scratch/port" &
-server=$!
+# Two servers: one that the settings list, and one that they do not.
+for name in port unlisted; do
+    "$scratch/site" serve "$scratch/$name" &
+    servers+=("$!")
+done
 for _ in $(seq 200); do
-    [ -s "$scratch/port" ] && break
+    [ -s "$scratch/port" ] && [ -s "$scratch/unlisted" ] && break
     sleep 0.05
 done
-port=$(cat "$scratch/port") || exit 1
+port=$(cat "$scratch/port") && unlisted=$(cat "$scratch/unlisted") || exit 1
 
 cp -r "$here/project" "$scratch/project"
 mkdir "$scratch/home"
 echo 'a line nobody may read' >"$scratch/home/secret"
 echo 'as it was' >"$scratch/home/notes"
 if command -v curl >/dev/null 2>&1; then
-    get=(curl -sS -f --noproxy '' --max-time 10)
+    get=(curl -sS -f --max-time 10)
 else
     get=("$scratch/site" get)
 fi
@@ -136,12 +139,14 @@ else
     bad "status $status"
 fi
 
-step '7. A program that ignores the proxy reaches nothing, not even the host on the list'
-run exec "${settings[@]}" -- "$scratch/site" dial "127.0.0.1:$port"
-if [ "$status" -ne 0 ]; then
-    ok 'there is no other way out'
+step '7. A program that knows nothing of proxies reaches the host on the list, and no other'
+run exec "${settings[@]}" -- "$scratch/site" dial "localhost:$port"
+listed=$status
+run exec "${settings[@]}" -- "$scratch/site" dial "localhost:$unlisted"
+if [ "$listed" -eq 0 ] && [ "$status" -ne 0 ]; then
+    ok 'it connected to the first, and to the second there is no way'
 else
-    bad 'it connected'
+    bad "status $listed for the host on the list, $status for the other"
 fi
 
 step '8. The exit status is the command'"'"'s own'

@@ -37,8 +37,9 @@ func serve(n int) (hosts []string, end func(), err error) {
 	return hosts, end, nil
 }
 
-// fetch is the command in the sandbox: it asks each host for its front page and writes a line with what came back. Hosts on
-// the loopback are the sandbox's own unless a program asks the proxy for them, which http.ProxyFromEnvironment never does.
+// fetch is the command in the sandbox: it asks each host for its front page and writes a line with what came back. A host on
+// the loopback that is not allowed is a port where nobody listens, unless a program asks the proxy for it, which answers why
+// not; http.ProxyFromEnvironment never does.
 func fetch(w io.Writer, hosts []string) error {
 	proxy, err := url.Parse(os.Getenv("HTTP_PROXY"))
 	if err != nil {
