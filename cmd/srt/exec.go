@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime"
@@ -61,6 +62,7 @@ type execution struct {
 
 	violations *violationLog // nil without --violations
 	refused    refusals
+	unwatched  bool // the command ran, under rules about files whose refusals nobody reports
 }
 
 func (e *execution) run(ctx context.Context, prepare func(context.Context, session) process) (status int) {
@@ -97,6 +99,7 @@ func (e *execution) run(ctx context.Context, prepare func(context.Context, sessi
 	if err := e.readControl(ctx, opened.value); err != nil {
 		return e.app.fail(err)
 	}
+	e.unwatched = e.filesUnwatched(read.value)
 	return e.supervise(prepare(ctx, opened.value))
 }
 
@@ -111,7 +114,17 @@ func (e *execution) end(s session, status int) {
 	e.close(s)
 	e.violations.finish(s.Total(), flushPatience)
 	if status != 0 && !e.opts.quiet {
-		e.refused.write(e.app.stderr)
+		e.summarise(status)
+	}
+}
+
+// summarise says after a command that failed what was refused to it. That files are not watched is said beside that, and where
+// nothing else was refused only to a person: a program that reads standard error would get it after each command that has
+// nothing to do with the sandbox. A command that a signal ended, or that was not executed, has another cause.
+func (e *execution) summarise(status int) {
+	e.refused.write(e.app.stderr, e.unwatched)
+	if e.unwatched && e.refused.none() && status < firstFailedStart && e.app.person != nil && e.app.person() {
+		_, _ = io.WriteString(e.app.stderr, unwatchedAlone)
 	}
 }
 

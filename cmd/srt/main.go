@@ -14,6 +14,7 @@ func main() {
 		getenv:   os.Getenv,
 		open:     openSession,
 		terminal: openTerminal,
+		person:   stderrIsTerminal,
 		grace:    killGrace,
 		started:  time.Now(),
 	}
@@ -30,6 +31,8 @@ type app struct {
 	open   opener
 	// terminal opens the terminal that --ask asks on.
 	terminal func() (*os.File, error)
+	// person tells whether a person reads standard error; nil: nobody does.
+	person func() bool
 	// grace is the time a command has to end by itself after an escalating signal (CLI-15).
 	grace   time.Duration
 	started time.Time

@@ -54,6 +54,11 @@ func (e *execution) monitor() runtime.Monitor {
 	return runtime.MonitorOff
 }
 
+// filesUnwatched tells whether there are rules about files, and nobody reports what they refuse.
+func (e *execution) filesUnwatched(s *settings) bool {
+	return e.monitor() == runtime.MonitorOff && !s.config.Filesystem.Disabled
+}
+
 // violation is told of each refusal.
 func (e *execution) violation(event violation.Event) {
 	if e.log.Enabled(context.Background(), slog.LevelDebug) { // the line is not made for nobody

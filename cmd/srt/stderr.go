@@ -2,8 +2,15 @@ package main
 
 import (
 	"io"
+	"os"
 	"sync"
 )
+
+// stderrIsTerminal tells whether standard error is a terminal, or another device that nobody is disturbed by.
+func stderrIsTerminal() bool {
+	info, err := os.Stderr.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
 
 // lockedWriter makes a writer safe for concurrent use: the run, the session's reports and the control channel all have
 // something to say on standard error.

@@ -17,6 +17,9 @@ const (
 	summaryKinds = 1024 // kept apart
 )
 
+// firstFailedStart is the lowest status of a command that was not executed (126), or that a signal ended.
+const firstFailedStart = 126
+
 // refusals counts what a session refuses, for the summary after a command that failed. The zero value is ready; it is safe
 // for concurrent use.
 type refusals struct {
@@ -60,8 +63,16 @@ func (r *refusals) note(e violation.Event) {
 	c.times++
 }
 
-// write says what was refused, most frequent first, and which setting would allow it. It writes nothing if nothing was.
-func (r *refusals) write(w io.Writer) {
+// What is said of the files where nobody watched: what was refused of them can be the cause, although the summary names another
+// one, or none.
+const (
+	unwatchedBeside = "srt:   what the rules about files refuse is not in this list; --violations=FILE or -d shows it\n"
+	unwatchedAlone  = "srt: if the rules about files refused something, --violations=FILE or -d shows it\n"
+)
+
+// write says what was refused, most frequent first, and which setting would allow it, and, if files are not watched, that there
+// may be more. If nothing was refused it writes nothing.
+func (r *refusals) write(w io.Writer, unwatched bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.total == 0 {
@@ -89,7 +100,17 @@ func (r *refusals) write(w io.Writer) {
 	if left > 0 {
 		fmt.Fprintf(&text, "srt:   and %d more (--violations=FILE writes all of them)\n", left)
 	}
+	if unwatched {
+		text.WriteString(unwatchedBeside)
+	}
 	_, _ = io.WriteString(w, text.String()) // nobody reads standard error
+}
+
+// none tells whether nothing was refused.
+func (r *refusals) none() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total == 0
 }
 
 func plural(n int, what string) string {

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/srt-sandbox/srt/runtime"
 	"github.com/srt-sandbox/srt/runtime/violation"
@@ -210,15 +212,17 @@ func TestSummaryAfterAFailure(t *testing.T) {
 		{"--quiet", []string{"--quiet"}, 3, []violation.Event{event("a.test")}, ""},
 		{"-q", []string{"-q"}, 3, []violation.Event{event("a.test")}, ""},
 		{"one", nil, 3, []violation.Event{event("a.test")}, "srt: the sandbox refused 1 operation, which may be why the command failed:\n" +
+			"srt:   network-outbound a.test:443 (host is not on the allow list); network.allowedDomains: add \"a.test\"\n" + unwatchedBeside},
+		{"watched", []string{"--violations=" + os.DevNull}, 3, []violation.Event{event("a.test")}, "srt: the sandbox refused 1 operation, which may be why the command failed:\n" +
 			"srt:   network-outbound a.test:443 (host is not on the allow list); network.allowedDomains: add \"a.test\"\n"},
 		{"most frequent first, cleaned", nil, 1, []violation.Event{event("a.test"), event("b.test"), event("b.test"), {Operation: "openat", Target: "/\x1b[2J", Rule: "srt's own file"}},
 			"srt: the sandbox refused 4 operations, which may be why the command failed:\n" +
 				"srt:   2 x network-outbound b.test:443 (host is not on the allow list); network.allowedDomains: add \"b.test\"\n" +
 				"srt:   network-outbound a.test:443 (host is not on the allow list); network.allowedDomains: add \"a.test\"\n" +
-				"srt:   openat / [2J; nothing in the settings allows it: srt's own file is not for commands\n"},
+				"srt:   openat / [2J; nothing in the settings allows it: srt's own file is not for commands\n" + unwatchedBeside},
 		{"one setting for several", nil, 1, []violation.Event{{Operation: "mkdir", Target: "/w/a", Rule: "filesystem.allowWrite"}, {Operation: "mkdir", Target: "/w/b", Rule: "filesystem.allowWrite"}},
 			"srt: the sandbox refused 2 operations, which may be why the command failed:\n" +
-				"srt:   2 x mkdir /w/a and others; filesystem.allowWrite: add \"/w\"\n"},
+				"srt:   2 x mkdir /w/a and others; filesystem.allowWrite: add \"/w\"\n" + unwatchedBeside},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake()
@@ -240,6 +244,48 @@ func TestSummaryAfterAFailure(t *testing.T) {
 	}
 }
 
+// That nobody watches the files is said alone to a person only, and only where a refused file can have been the cause.
+func TestSummaryOfNothing(t *testing.T) {
+	off := filepath.Join(t.TempDir(), "off.json")
+	const text = `{"network":{"allowedDomains":[],"deniedDomains":[]},"filesystem":{"disabled":true,"denyRead":[],"allowWrite":[],"denyWrite":[]}}`
+	if err := os.WriteFile(off, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		person bool
+		status int
+		want   string
+	}{
+		{"a person", nil, true, 3, unwatchedAlone},
+		{"a program", nil, false, 3, ""},
+		{"success", nil, true, 0, ""},
+		{"not executed", nil, true, 126, ""},
+		{"not found", nil, true, 127, ""},
+		{"a signal", nil, true, 130, ""},
+		{"--quiet", []string{"-q"}, true, 3, ""},
+		{"watched", []string{"--violations=" + os.DevNull}, true, 3, ""},
+		{"no rules about files", []string{"-s", off}, true, 3, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFake()
+			f.ended <- nil
+			if tc.status != 0 {
+				<-f.ended
+				f.ended <- &exitError{code: tc.status}
+			}
+			var errs bytes.Buffer
+			home := t.TempDir()
+			a := &app{stdout: io.Discard, stderr: &errs, open: f.open, grace: time.Millisecond, person: func() bool { return tc.person },
+				getenv: func(name string) string { return map[string]string{homeVariable(): home}[name] }}
+			if status := a.run(append(tc.args, "x")); status != tc.status || errs.String() != tc.want {
+				t.Errorf("%d, got %q, want %q", status, errs.String(), tc.want)
+			}
+		})
+	}
+}
+
 func TestSummaryIsShort(t *testing.T) {
 	var r refusals
 	for i := range summaryKinds + 50 {
@@ -247,7 +293,7 @@ func TestSummaryIsShort(t *testing.T) {
 	}
 	r.note(event("h3.test"))
 	var out bytes.Buffer
-	r.write(&out)
+	r.write(&out, false)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 1+summaryLines+1 || len(r.seen) != summaryKinds {
 		t.Fatalf("%d lines, %d kinds:\n%s", len(lines), len(r.seen), out.String())
