@@ -45,18 +45,20 @@ type Destination struct {
 	PID int
 }
 
-// CleanHost is Host without what could deceive on a terminal or in a log (VIO-20), cut to 255 UTF-16 units.
-func (d Destination) CleanHost() string { return cleaned(d.Host, maxHostShown) }
+// CleanHost is Host without what could deceive on a terminal, in a log or in markup (VIO-20), cut to 255 UTF-16 units.
+func (d Destination) CleanHost() string { return shortened(violation.Clean(d.Host), maxHostShown) }
 
 // CleanCommand is Command in one line, without what could deceive on a terminal or in a log (VIO-20), cut to a number of
-// UTF-16 units. Where something was cut off it ends in "…", which counts.
-func (d Destination) CleanCommand(units int) string { return cleaned(d.Command, units) }
+// UTF-16 units. Where something was cut off it ends in "…", which counts. '<' and '>' stay as they are part of what shells
+// do: escape them where the text becomes part of markup.
+func (d Destination) CleanCommand(units int) string {
+	return shortened(violation.CleanLine(d.Command), units)
+}
 
 // maxHostShown is the length of the longest host that is not malformed (NET-9).
 const maxHostShown = 255
 
-func cleaned(text string, units int) string {
-	clean := violation.Clean(text)
+func shortened(clean string, units int) string {
 	cut := violation.CutUTF16(clean, units)
 	if len(cut) < len(clean) {
 		cut = violation.CutUTF16(clean, units-1) + "…"

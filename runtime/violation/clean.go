@@ -37,7 +37,13 @@ func isUnsafe(r rune) bool {
 // annotation: each run of control, invisible and reordering code points becomes one space, '<' and '>' are removed, the
 // ends are trimmed (NET-75, VIO-20). Bytes that are no UTF-8 become U+FFFD. The result is stable: cleaning it again
 // changes nothing.
-func Clean(s string) string {
+func Clean(s string) string { return clean(s, false) }
+
+// CleanLine is Clean for text that a person reads on a terminal or in a log: '<' and '>' stay, which only markup gives a
+// meaning, and without which "cc >out" would read as another command. It is not for annotations.
+func CleanLine(s string) string { return clean(s, true) }
+
+func clean(s string, angles bool) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	inRun := false
@@ -51,7 +57,7 @@ func Clean(s string) string {
 		}
 		// Removal follows the replacement of runs, so a '<' between two control characters leaves two spaces.
 		inRun = false
-		if r != '<' && r != '>' {
+		if angles || r != '<' && r != '>' {
 			b.WriteRune(r)
 		}
 	}

@@ -36,6 +36,21 @@ func TestClean(t *testing.T) {
 	}
 }
 
+func TestCleanLine(t *testing.T) {
+	for _, test := range []struct{ name, in, want string }{
+		{"what a shell reads stays", "cc <in >out 2>&1", "cc <in >out 2>&1"},
+		{"VIO-20 terminal escape", "\x1b[31mred\x1b[0m>\x1b", "[31mred [0m>"},
+		{"VIO-20 one line", "a\r\n<b\u2028c\u202e", "a <b c"},
+		{"no UTF-8", "a\xff<b", "a\ufffd<b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := CleanLine(test.in); got != test.want || CleanLine(got) != got {
+				t.Errorf("CleanLine(%q) = %q, want %q", test.in, got, test.want)
+			}
+		})
+	}
+}
+
 func TestCutUTF16(t *testing.T) {
 	for _, test := range []struct {
 		name, in string
