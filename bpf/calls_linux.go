@@ -22,6 +22,7 @@ const (
 	shapeTwo   = 1
 	shapeNames = 2
 	shapeLinks = 4
+	shapeOther = 8
 )
 
 // none is an argument that a call does not have.
@@ -38,8 +39,9 @@ type tracedCall struct {
 	follow uint8
 	// effects of each path; the second is empty for a call with one. Those of an open follow from its flags.
 	effects [2][]Effect
-	names   bool // it takes names away or moves them: EBUSY and EXDEV can be refusals
-	links   bool // a symbolic link may be where none was
+	names   bool       // it takes names away or moves them: EBUSY and EXDEV can be refusals
+	links   bool       // a symbolic link may be where none was
+	change  ChangeKind // what its success does to a name
 }
 
 // The effects of calls.
@@ -81,22 +83,29 @@ func about(number uint32, name string, kind uint8, effects []Effect) tracedCall 
 	return c
 }
 
-// linking is a call that makes another name for a file.
-func linking(c tracedCall) tracedCall {
-	c.names, c.links = true, true // EXDEV
+// linking is a call that makes another name for a file, whose old one is in the arguments dir and path.
+func linking(c tracedCall, dir, path uint8) tracedCall {
+	c.names, c.links, c.change = true, true, ChangeName // EXDEV
+	c.dir[1], c.path[1] = dir, path
 	return c
 }
 
-// placing is a call that makes a symbolic link.
+// placing is a call that makes a symbolic link, with the text in its first argument.
 func placing(c tracedCall) tracedCall {
-	c.links = true
+	c.links, c.change, c.path[1] = true, ChangeLink, 0
+	return c
+}
+
+// taking is a call that takes a name away.
+func taking(c tracedCall) tracedCall {
+	c.change = ChangeGone
 	return c
 }
 
 // renaming is a rename with directories.
 func renaming(number uint32, name string, flags uint8) tracedCall {
 	c := at(number, name, callWrite, 1, flags, followNever, removing)
-	c.dir[1], c.path[1], c.effects[1], c.links = 2, 3, creating, true
+	c.dir[1], c.path[1], c.effects[1], c.links, c.change = 2, 3, creating, true, ChangeMove
 	return c
 }
 
@@ -106,10 +115,10 @@ func tracedCalls() []tracedCall {
 	return append(oldCalls(),
 		at(unix.SYS_OPENAT, "openat", callOpen, 1, 2, followUnlessOpen, nil),
 		at(unix.SYS_OPENAT2, "openat2", callOpenHow, 1, 2, followUnlessOpen, nil),
-		at(unix.SYS_UNLINKAT, "unlinkat", callWrite, 1, none, followNever, removing),
+		taking(at(unix.SYS_UNLINKAT, "unlinkat", callWrite, 1, 2, followNever, removing)),
 		at(unix.SYS_MKDIRAT, "mkdirat", callWrite, 1, none, followNever, creating),
 		at(unix.SYS_MKNODAT, "mknodat", callWrite, 1, none, followNever, creating),
-		linking(at(unix.SYS_LINKAT, "linkat", callWrite, 3, none, followNever, creating)),
+		linking(at(unix.SYS_LINKAT, "linkat", callWrite, 3, 4, followNever, creating), 0, 1),
 		placing(at(unix.SYS_SYMLINKAT, "symlinkat", callWrite, 2, none, followNever, creating)),
 		renaming(unix.SYS_RENAMEAT2, "renameat2", 4),
 		on(unix.SYS_TRUNCATE, "truncate", callWrite, 0, followAlways, changing),
@@ -182,6 +191,9 @@ func (c *tracedCall) encode() []byte {
 	}
 	if c.links {
 		shape |= shapeLinks
+	}
+	if c.change == ChangeLink || c.change == ChangeName {
+		shape |= shapeOther
 	}
 	return []byte{c.kind, shape, c.flags, 0, c.dir[0], c.dir[1], c.path[0], c.path[1]}
 }

@@ -10,15 +10,15 @@ func oldCalls() []tracedCall {
 	open := on(unix.SYS_OPEN, "open", callOpen, 0, followUnlessOpen, nil)
 	open.flags = 1
 	rename := on(unix.SYS_RENAME, "rename", callWrite, 0, followNever, removing)
-	rename.path[1], rename.effects[1], rename.links = 1, creating, true
+	rename.path[1], rename.effects[1], rename.links, rename.change = 1, creating, true, ChangeMove
 	return []tracedCall{
 		open, rename, renaming(unix.SYS_RENAMEAT, "renameat", none),
 		on(unix.SYS_CREAT, "creat", callWrite, 0, followAlways, opening),
-		on(unix.SYS_UNLINK, "unlink", callWrite, 0, followNever, removing),
-		on(unix.SYS_RMDIR, "rmdir", callWrite, 0, followNever, removing),
+		taking(on(unix.SYS_UNLINK, "unlink", callWrite, 0, followNever, removing)),
+		taking(on(unix.SYS_RMDIR, "rmdir", callWrite, 0, followNever, removing)),
 		on(unix.SYS_MKDIR, "mkdir", callWrite, 0, followNever, creating),
 		on(unix.SYS_MKNOD, "mknod", callWrite, 0, followNever, creating),
-		linking(on(unix.SYS_LINK, "link", callWrite, 1, followNever, creating)),
+		linking(on(unix.SYS_LINK, "link", callWrite, 1, followNever, creating), none, 0),
 		placing(on(unix.SYS_SYMLINK, "symlink", callWrite, 1, followNever, creating)),
 		on(unix.SYS_CHMOD, "chmod", callWrite, 0, followAlways, changing),
 		on(unix.SYS_CHOWN, "chown", callWrite, 0, followAlways, changing),

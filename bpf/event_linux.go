@@ -5,11 +5,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Layout of struct traced in programs/trace.h.
 const (
-	tracedSize  = 32
+	tracedSize  = 40
+	tracedLost  = 8
+	tracedGaps  = 32
 	tracedReads = 1
 	tracedHides = 2
 )
@@ -29,7 +33,7 @@ func (v tracedValue) encode() []byte {
 		flags |= tracedHides
 	}
 	b := le.AppendUint64(le.AppendUint64(make([]byte, 0, tracedSize), v.id), 0)
-	return append(b, words(flags, v.level, v.exec, 0)...)
+	return append(b, words(flags, v.level, v.exec, 0, 0, 0)...)
 }
 
 // Layout of struct event in programs/trace.h.
@@ -49,7 +53,7 @@ const (
 type event struct {
 	session, flags uint64
 	origin         uint64
-	links          uint32
+	links, gaps    uint32
 	time           time.Duration
 	pid, tid       int
 	call           uint16
@@ -66,7 +70,7 @@ func decodeEvent(b []byte) (e event, ok bool) {
 	}
 	e = event{session: le.Uint64(b), time: time.Duration(le.Uint64(b[8:])), flags: le.Uint64(b[16:]), pid: int(le.Uint32(b[24:])),
 		tid: int(le.Uint32(b[28:])), call: le.Uint16(b[32:]), errno: syscall.Errno(le.Uint16(b[34:])), problems: le.Uint16(b[36:]), origin: le.Uint64(b[40:]), links: le.Uint32(b[48:]),
-		comm: text(b[eventComm:][:16])}
+		gaps: le.Uint32(b[52:]), comm: text(b[eventComm:][:16])}
 	data := b[eventHeader:]
 	for i := range e.base {
 		for _, part := range []struct {
@@ -84,10 +88,10 @@ func decodeEvent(b []byte) (e event, ok bool) {
 
 // refused makes of a record what is told. It fails for one whose paths say nothing.
 func (t *Tracer) refused(e *event) (r Refused, ok bool) {
-	if e.problems&eventUnusable != 0 || int(e.call) >= maxCalls || t.byCall[e.call] == 0 {
+	c := t.callOf(e)
+	if c == nil {
 		return r, false
 	}
-	c := &t.calls[t.byCall[e.call]-1]
 	r = Refused{Call: c.name, Errno: e.errno, PID: e.pid, TID: e.tid, Process: e.comm, Monotonic: e.time}
 	count := 1
 	if len(c.effects[1]) > 0 {
@@ -96,7 +100,51 @@ func (t *Tracer) refused(e *event) (r Refused, ok bool) {
 	for i := range count {
 		r.Paths = append(r.Paths, TracedPath{Dir: outward(e.base[i]), Text: e.text[i], Effects: c.effectsOf(i, e.flags), Follow: c.follows(e.flags)})
 	}
+	if c.change == ChangeName {
+		r.Other = &TracedPath{Dir: outward(e.base[1]), Text: e.text[1], Follow: e.flags&unix.AT_SYMLINK_FOLLOW != 0}
+	}
 	return r, true
+}
+
+// callOf is the call of a record, nil where its paths say nothing.
+func (t *Tracer) callOf(e *event) *tracedCall {
+	if e.problems&eventUnusable != 0 || int(e.call) >= maxCalls || t.byCall[e.call] == 0 {
+		return nil
+	}
+	return &t.calls[t.byCall[e.call]-1]
+}
+
+// changes says that a record is of a call that succeeded in changing a name.
+func (t *Tracer) changes(e *event) bool {
+	if e.errno != 0 || int(e.call) >= maxCalls || t.byCall[e.call] == 0 {
+		return false
+	}
+	kind := t.calls[t.byCall[e.call]-1].kind
+	return kind != callOpen && kind != callOpenHow
+}
+
+// change makes of such a record what has changed. One whose paths say nothing is ChangeUnknown.
+func (t *Tracer) change(e *event) Change {
+	c := t.callOf(e)
+	if c == nil || e.problems != 0 {
+		return Change{}
+	}
+	first, second := TracedPath{Dir: outward(e.base[0]), Text: e.text[0]}, TracedPath{Dir: outward(e.base[1]), Text: e.text[1]}
+	change := Change{Kind: c.change, TID: e.tid, Monotonic: e.time}
+	switch c.change {
+	case ChangeLink:
+		change.New, change.Target = first, second.Text
+	case ChangeName:
+		change.Old, change.New = second, first
+	case ChangeMove:
+		change.Old, change.New = first, second
+		if c.flags != none && e.flags&unix.RENAME_EXCHANGE != 0 {
+			change.Kind = ChangeSwap
+		}
+	default:
+		change.Old, change.Directory = first, c.name == "rmdir" || c.flags != none && e.flags&unix.AT_REMOVEDIR != 0
+	}
+	return change
 }
 
 // Layout of struct miss in programs/trace.h.

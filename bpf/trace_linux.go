@@ -17,6 +17,7 @@ type Trace struct {
 	lineage   []uint32 // its number, and those of the namespaces that hold it
 	use       func(Refused) bool
 	queue     refusedQueue
+	history   History
 	ended     chan struct{}
 
 	mu     sync.Mutex
@@ -72,7 +73,8 @@ func (t *Tracer) end(tr *Trace) (lost uint64, err error) {
 		key, value := words(tr.lineage[0]), make([]byte, tracedSize)
 		err = errors.Join(element(cmdMapLookup, t.loader.maps[mapTraced], key, value),
 			element(cmdMapDelete, t.loader.maps[mapTraced], key, nil))
-		lost = le.Uint64(value[8:])
+		lost = le.Uint64(value[tracedLost:])
+		tr.history.noteGaps(le.Uint32(value[tracedGaps:]))
 	}
 	t.mu.Unlock()
 	if !closed {
@@ -83,6 +85,29 @@ func (t *Tracer) end(tr *Trace) (lost uint64, err error) {
 	t.rest()
 	t.mu.Unlock()
 	return lost, err
+}
+
+// settle takes what has been written by now out of the kernel's buffer.
+func (t *Tracer) settle() {
+	t.mu.Lock()
+	r, closed := t.reader, t.closed
+	t.mu.Unlock()
+	if !closed {
+		r.settle()
+	}
+}
+
+// readGaps asks how many changes of a sandbox found no room. What the end of the trace has found out stays.
+func (t *Tracer) readGaps(tr *Trace) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	value := make([]byte, tracedSize)
+	if element(cmdMapLookup, t.loader.maps[mapTraced], words(tr.lineage[0]), value) == nil && le.Uint64(value) == tr.id {
+		tr.history.noteGaps(le.Uint32(value[tracedGaps:]))
+	}
 }
 
 // queuedRefusal is a refused call, and by what the program recognises it (event.missed).

@@ -40,11 +40,44 @@ type Refused struct {
 	Errno syscall.Errno
 	// Paths are one or two: of a rename the old one first, of a link the new one alone.
 	Paths []TracedPath
+	// Other is the path of a link that names what exists already, about which nothing is asked: it has no Effects. Nil for
+	// every other call.
+	Other *TracedPath
 	// PID and TID are the process and the thread in the numbers of this process's pid namespace.
 	PID, TID int
 	// Process is the thread's own name for itself: 15 bytes at most, and not to be trusted.
 	Process string
 	// Monotonic is when it returned (CLOCK_MONOTONIC), to be compared with other such times.
+	Monotonic time.Duration
+	// History is what the sandbox changed about names, and Since its place there: what comes from it on happened after the
+	// call returned, while its paths still said something else. History is nil in what did not come from a Trace.
+	History *History
+	Since   uint64
+}
+
+// ChangeKind is what a call did to a name.
+type ChangeKind uint8
+
+// The kinds of change. The zero value is one of which nothing is known: it may have been any, and several.
+const (
+	ChangeUnknown ChangeKind = iota
+	ChangeGone               // Old is taken away
+	ChangeLink               // New is a symbolic link that says Target
+	ChangeMove               // Old is called New, in whose place something may have been
+	ChangeSwap               // Old and New have changed places
+	ChangeName               // New is a further name of Old; that may have been a symbolic link
+)
+
+// Change is one change of a name by a process of a sandbox. It is a value that nothing changes. As with a Refused, its paths
+// are fit for a report and for nothing else; the last name in each is not followed, and Effects are empty.
+type Change struct {
+	Kind     ChangeKind
+	Old, New TracedPath
+	Target   string
+	// Directory says that what is gone was a directory.
+	Directory bool
+	// TID and Monotonic are the thread and the time, as in a Refused.
+	TID       int
 	Monotonic time.Duration
 }
 

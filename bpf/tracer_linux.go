@@ -212,7 +212,8 @@ func (t *Tracer) loadProgram(object *object) error {
 
 // Trace begins to tell of the sandbox whose processes have a user namespace, or one made from it by whatever depth.
 // namespace stays the caller's to close. use is called with each refused call, one at a time and on a goroutine of the
-// trace's own: it may take its time, and use everything but Close of this trace. It says whether the call was refused for a
+// trace's own: it may take its time, and use everything but Close of this trace. What the sandbox changed about names since
+// the call returned is in the History of each. It says whether the call was refused for a
 // rule: of those that find nothing, what was none is not told again for a while. What a helper of srt does in the sandbox,
 // and what happens before a program is executed there, is not told.
 //
@@ -224,6 +225,7 @@ func (t *Tracer) Trace(namespace *os.File, o TraceOptions, use func(Refused) boo
 	}
 	trace := &Trace{t: t, namespace: own, lineage: lineage, use: use, ended: make(chan struct{})}
 	trace.queue.ready.L = &trace.queue.mu
+	trace.history.settle, trace.history.askGaps = t.settle, func() { t.readGaps(trace) }
 	if err := t.begin(trace, o); err != nil {
 		own.Close()
 		return nil, fmt.Errorf("trace a sandbox: %w", err)
@@ -299,10 +301,16 @@ func (t *Tracer) deliver(record []byte) {
 	t.mu.Lock()
 	trace := t.traces[e.session]
 	t.mu.Unlock()
-	if trace == nil || e.problems&eventNowhere != 0 {
+	if trace == nil || e.problems&eventNowhere != 0 && !t.changes(&e) {
+		return
+	}
+	trace.history.noteGaps(e.gaps)
+	if t.changes(&e) {
+		trace.history.add(t.change(&e))
 		return
 	}
 	if refused, ok := t.refused(&e); ok {
+		refused.History, refused.Since = &trace.history, trace.history.end()
 		trace.queue.put(queuedRefusal{refused, e.missed()})
 	} else {
 		trace.queue.drop(1)

@@ -189,6 +189,9 @@ func (j *Judge) readOnly(s *Step, path string) Judgement {
 		why = s.Why
 	}
 	if why == "" {
+		if rule := j.causes.plan.protectedWherever(path); rule != "" {
+			return Judgement{Denied: true, Rule: rule, Path: path, Reason: "it is protected, whatever entry grants writing there"}
+		}
 		return Judgement{Denied: true, Rule: RuleAllowWrite, Path: path, Reason: "no entry grants writing there"}
 	}
 	v := j.denied(why, s.Path)

@@ -10,6 +10,7 @@ import "github.com/srt-sandbox/srt/fsview/internal/glob"
 func (b *builder) collectOwnFile(p string) error {
 	own := &rule{key: "srt's own file", number: "FS-51", quiet: true}
 	loc := b.res.resolve(p, true)
+	b.plan.Own = append(b.plan.Own, loc.path)
 	b.hold(loc, own)
 	switch {
 	case loc.exists:

@@ -123,6 +123,8 @@ type Plan struct {
 	// file itself does (FS-22). In path order.
 	AllowFiles []string
 	Keep       []string // srt's own files, which no rule keeps from being read (FS-23); locations, in path order
+	// Own are srt's own files that a command must not change or make, whether or not anything grants it (FS-51); locations.
+	Own        []string
 	Dir        string   // where the command starts, a location (FS-49)
 	WriteRoots []string // locations that are granted for writing, none beneath another, in path order
 	Warnings   []string // one line each for the person

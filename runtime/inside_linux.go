@@ -47,6 +47,9 @@ func (in inside) resolve(p bpf.TracedPath) string {
 type resolution struct {
 	inside
 	left int
+	past *past
+	// visited are the names that walk went through, nil where nobody asks.
+	visited map[string]struct{}
 }
 
 // bounded is what was found, or the path as it was spelled where the links in it were too many.
@@ -89,11 +92,20 @@ func (r *resolution) entry(full string) string {
 
 // find asks the kernel where a path leads, and asks what it finds there.
 func (r *resolution) find(full string, flags uint64, ask func(fd int) (string, bool)) (string, bool) {
-	if r.left--; r.left < 0 {
+	fd, err := r.open(full, flags, unix.RESOLVE_NO_MAGICLINKS)
+	if err != nil {
 		return "", false
 	}
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | resolveCached}
+	defer unix.Close(fd)
+	return ask(fd)
+}
+
+// open finds what a path leads to, for asking alone (O_PATH).
+func (r *resolution) open(full string, flags, resolve uint64) (int, error) {
+	if r.left--; r.left < 0 {
+		return -1, unix.ELOOP
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: unix.RESOLVE_IN_ROOT | resolveCached | resolve}
 	fd, err := unix.Openat2(int(r.root.Fd()), full, &how)
 	for range 2 {
 		if !errors.Is(err, unix.EAGAIN) {
@@ -102,11 +114,25 @@ func (r *resolution) find(full string, flags uint64, ask func(fd int) (string, b
 		fd, err = unix.Openat2(int(r.root.Fd()), full, &how) // a mount or a rename anywhere on the host came in between
 	}
 	runtime.KeepAlive(r.root)
-	if err != nil {
-		return "", false
+	return fd, err
+}
+
+// look is what lies at a location without links. What is not in memory is taken for something that leads nowhere else.
+func (r *resolution) look(location string) (target string, found seen) {
+	fd, err := r.open(location, unix.O_NOFOLLOW, unix.RESOLVE_NO_SYMLINKS)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return "", seenNothing
+	case errors.Is(err, unix.ELOOP):
+		return "", seenUnknown // links have come into the way, and the journal does not tell how
+	case err != nil:
+		return "", seenOther
 	}
 	defer unix.Close(fd)
-	return ask(fd)
+	if target, ok := linkTarget(fd); ok && target != "" {
+		return target, seenLink
+	}
+	return "", seenOther
 }
 
 // nameOf is the path of what a descriptor stands for, in its own mounts.

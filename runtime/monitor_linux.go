@@ -94,6 +94,8 @@ type refusedAccess struct {
 	path       string
 	access     fsview.Access
 	errno      syscall.Errno // 0: it succeeded on what stands in for the object
+	other      string        // the other path of a call with two; empty if there is none
+	apart      bool          // each of the two is allowed, and only the way between them is not
 }
 
 // explainAccess tells of a system call if the command's plan explains its error, and whether it does.
@@ -112,7 +114,8 @@ func (l *launch) reportJudgement(r refusedAccess, v fsview.Judgement) (told bool
 		return false
 	}
 	l.cmd.sandbox.report(violation.Event{Time: r.at, PID: r.pid, Process: r.comm, Operation: violation.Operation(r.call), Target: r.path,
-		Kind: kindOfAccess(r.access), Creates: r.access == fsview.AccessCreate, Rule: v.Rule, Entry: v.Entry, CommandID: l.cmd.Key()})
+		Kind: kindOfAccess(r.access), Creates: r.access == fsview.AccessCreate, Other: r.other, Apart: r.apart, Rule: v.Rule, Entry: v.Entry,
+		Modes: refusedByModes(r.path, r.call, r.access), CommandID: l.cmd.Key()})
 	return true
 }
 

@@ -123,6 +123,11 @@ type tracedCommand struct {
 	trace           *bpf.Trace
 	root, namespace *os.File // what the sandbox sees of the file system
 	told            toldRefusals
+
+	mu    sync.Mutex // of what follows
+	names changedNames
+	aside []bpf.Refused // by time
+	again *time.Timer   // nil while nothing is set aside
 }
 
 // armTracer begins the tracing of a sandbox that has its namespaces and no command yet. A command that cannot be traced
@@ -180,6 +185,7 @@ func (l *launch) endTrace() error {
 		if lost, err = c.trace.Close(); lost > 0 {
 			s.noteLost(lost)
 		}
+		c.lookAgain(true)
 	}
 	for _, f := range []*os.File{c.root, c.namespace} {
 		if f != nil {
@@ -188,33 +194,6 @@ func (l *launch) endTrace() error {
 	}
 	return errors.Join(err, s.tracing.end())
 }
-
-// tell reports one refused call, unless the broker or a hook reports it or no rule is behind it: each of its paths that a rule
-// is about, once (VIO-10: a rename judges both). It tells whether one was.
-func (c *tracedCommand) tell(r bpf.Refused) (refused bool) {
-	if c.told.has(r.TID, r.Call, r.Monotonic) {
-		return true
-	}
-	l := c.launch
-	for _, p := range r.Paths {
-		path := inside{c.root, nameOf}.resolve(p)
-		if l.hooked.reports(path) {
-			refused = true
-			continue
-		}
-		for _, e := range p.Effects {
-			if l.explainAccess(refusedAccess{at: wallTime(r.Monotonic), pid: r.PID, comm: r.Process, call: r.Call, path: path,
-				access: accessOf[e], errno: r.Errno}) {
-				refused = true
-				break
-			}
-		}
-	}
-	return refused
-}
-
-var accessOf = [...]fsview.Access{bpf.EffectRead: fsview.AccessRead, bpf.EffectChange: fsview.AccessWrite,
-	bpf.EffectCreate: fsview.AccessCreate, bpf.EffectRemove: fsview.AccessRemove}
 
 // monotonicNow is the clock that the kernel's programs read.
 func monotonicNow() time.Duration {

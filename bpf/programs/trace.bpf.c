@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The system calls of sandboxes that the kernel refused, as they return. Whether a rule of the sandbox is behind a refusal
- * is not decided here: the reader does that, who knows the rules.
+ * is not decided here: the reader does that, who knows the rules. And those that took a name away or gave one to something
+ * that a path can lead through: the reader, who comes later, knows by them where a path led when the call was refused.
  *
  *	traced   number of a user namespace -> who is told of its refusals
  *	calls    number of a system call    -> what it is about; the loader fills it for its architecture
@@ -32,11 +33,18 @@ static __always_inline int refusal(long ret, const struct call *call, const stru
 	return 0;
 }
 
+/* crowded says whether so much waits to be read that what remains is kept for refusals. */
+static __always_inline int crowded(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENTS_SIZE / 2;
+}
+
 /*
  * tell writes the record of one call. What it says of paths is what the caller's memory and the directories say now: for a
- * report that is enough, and for nothing else.
+ * report that is enough, and for nothing else. A file that was opened is told as it is.
  */
-static __always_inline void tell(struct traced *s, const struct call *call, const __u64 *args, __u32 nr, long ret, __u64 flags)
+static __always_inline void tell(struct traced *s, const struct call *call, const __u64 *args, __u32 nr, long ret, __u64 flags,
+				 int change)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct event *e;
@@ -55,13 +63,18 @@ static __always_inline void tell(struct traced *s, const struct call *call, cons
 	e->problems = e->used = 0;
 	e->origin = 0;
 	e->links = s->links;
+	e->gaps = s->gaps;
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
-	place(e, 0, task, args, call->dir[0], call->path[0]);
+	place(e, 0, task, args, call->dir[0], call->path[0], ret >= 0 && !change ? file_of(task, ret) : 0);
 	e->base[1] = e->text[1] = 0;
-	if (call->shape & CALL_TWO)
-		place(e, 1, task, args, call->dir[1], call->path[1]);
-	if (bpf_ringbuf_output(&events, e, offsetof(struct event, data) + used(e), 0))
-		__sync_fetch_and_add(&s->lost, 1);
+	if (call->shape & (CALL_TWO | CALL_OTHER))
+		place(e, 1, task, args, call->dir[1], call->path[1], 0);
+	if (bpf_ringbuf_output(&events, e, offsetof(struct event, data) + used(e), 0)) {
+		if (change)
+			__sync_fetch_and_add(&s->gaps, 1);
+		else
+			__sync_fetch_and_add(&s->lost, 1);
+	}
 }
 
 /*
@@ -76,6 +89,7 @@ int finished(__u64 *ctx)
 	__u64 args[6], flags = 0;
 	struct traced *s;
 	struct call *call;
+	int change;
 	__u32 nr;
 
 	if (ret < 0 && ret != -EACCES && ret != -EPERM && ret != -EROFS && ret != -ENOENT && ret != -EBUSY && ret != -EXDEV)
@@ -84,13 +98,18 @@ int finished(__u64 *ctx)
 		return 0;
 	nr = call_number((void *)ctx[0]);
 	call = bpf_map_lookup_elem(&calls, &nr);
-	if (!call || !call->kind || (ret >= 0 && call->kind < CALL_OPEN && !(call->shape & CALL_LINKS)))
+	if (!call || !call->kind)
+		return 0;
+	change = ret >= 0 && call->kind < CALL_OPEN;
+	if (change && !(call->shape & (CALL_NAMES | CALL_LINKS)))
 		return 0;
 	s = session_of((struct task_struct *)bpf_get_current_task());
 	if (!s || task->self_exec_id == s->exec)
 		return 0; /* the latter: not the command yet, or a helper of srt's */
-	if (ret >= 0 && call->kind < CALL_OPEN) {
+	if (change && call->shape & CALL_LINKS)
 		__sync_fetch_and_add(&s->links, 1);
+	if (change && crowded()) {
+		__sync_fetch_and_add(&s->gaps, 1);
 		return 0;
 	}
 	call_arguments((void *)ctx[0], args);
@@ -98,13 +117,15 @@ int finished(__u64 *ctx)
 		flags = args[call->flags & 7];
 	if (call->kind == CALL_OPEN_HOW && bpf_probe_read_user(&flags, sizeof(flags), (void *)args[call->flags & 7]))
 		return 0; /* the kernel could not read it either: EFAULT */
-	if (reads(call, flags) && !(s->flags & TRACED_READS))
-		return 0;
-	if (ret >= 0 ? !substituted(s, ret, flags) : !refusal(ret, call, s))
-		return 0;
-	if (ret == -ENOENT && missed(s, call, args, nr))
-		return 0;
-	tell(s, call, args, nr, ret, flags);
+	if (!change) {
+		if (reads(call, flags) && !(s->flags & TRACED_READS))
+			return 0;
+		if (ret >= 0 ? !substituted(s, ret, flags) : !refusal(ret, call, s))
+			return 0;
+		if (ret == -ENOENT && missed(s, call, args, nr))
+			return 0;
+	}
+	tell(s, call, args, nr, ret, flags, change);
 	return 0;
 }
 

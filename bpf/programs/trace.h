@@ -16,6 +16,7 @@
 /* Two ways, each with the name that exceeds this, and two paths fit in the data. */
 #define WAY_SIZE 3584
 #define MAX_CALLS 512
+#define EVENTS_SIZE 524288
 #define DATA_MASK 0x3fff
 #define TMPFS_MAGIC 0x01021994
 
@@ -29,8 +30,8 @@ enum {
 /* What a call is. From CALL_OPEN on one that succeeds may count too. */
 enum { CALL_WRITE = 1, CALL_READ, CALL_OPEN, CALL_OPEN_HOW };
 /* CALL_TWO: it has two paths. CALL_NAMES: it takes names away or moves them. CALL_LINKS: a symbolic link can be where none
- * was. */
-enum { CALL_TWO = 1, CALL_NAMES = 2, CALL_LINKS = 4 };
+ * was. CALL_OTHER: a second path, which the call changes nothing about. */
+enum { CALL_TWO = 1, CALL_NAMES = 2, CALL_LINKS = 4, CALL_OTHER = 8 };
 enum { NO_ARGUMENT = 7 };
 
 struct call {
@@ -52,6 +53,8 @@ struct traced {
 	__u32 level; /* of the pid namespace whose numbers the reader knows */
 	__u32 exec;  /* processes with this self_exec_id have not executed a program since they were forked off srt */
 	__u32 links; /* how often a symbolic link may have come to be: what was known of paths holds no more */
+	__u32 gaps;  /* changes that found no room */
+	__u32 pad;
 };
 
 /* DEEP: the way to the root is longer than MAX_STEPS or the record. UNREAD: a path could not be read. NOWHERE: it is of
@@ -65,12 +68,12 @@ struct event {
 	__u32 pid;
 	__u32 tid;
 	__u16 call;
-	__u16 error; /* 0: it succeeded, on something that stands in for what is hidden */
+	__u16 error; /* 0: it succeeded, on something that stands in for what is hidden, or in changing a name */
 	__u16 problems;
 	__u16 used; /* bytes in data */
 	__u64 origin; /* where the first path begins, 0: at the root */
 	__u32 links;
-	__u32 pad;
+	__u32 gaps;
 	char comm[16];
 	/* For each path: where it begins, from the inside to the outside with a slash after each name; then the path as the
 	 * caller spelled it. Both lie in data, in this order. */
@@ -103,7 +106,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 524288);
+	__uint(max_entries, EVENTS_SIZE);
 } events SEC(".maps");
 
 /*
@@ -359,8 +362,9 @@ static __always_inline int missed(const struct traced *s, const struct call *cal
 	return when && bpf_ktime_get_ns() - *when < MISS_TIME;
 }
 
-/* place appends where a path begins, and the path. */
-static __always_inline void place(struct event *e, int which, struct task_struct *task, const __u64 *args, __u32 dir, __u32 path)
+/* place appends where a path begins, and the path; opened: that of an open file. */
+static __always_inline void place(struct event *e, int which, struct task_struct *task, const __u64 *args, __u32 dir, __u32 path,
+				  struct file *opened)
 {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
@@ -369,11 +373,16 @@ static __always_inline void place(struct event *e, int which, struct task_struct
 	char first = 0;
 	long length;
 
-	if (path < 6)
+	if (path < 6 && !opened)
 		text = (const void *)args[path & 7];
 	if (text && bpf_probe_read_user(&first, 1, text))
 		e->problems |= UNREAD;
-	dentry = origin(task, args, dir, first, &mnt);
+	if (opened) {
+		mnt = BPF_CORE_READ(opened, f_path.mnt);
+		dentry = BPF_CORE_READ(opened, f_path.dentry);
+	} else {
+		dentry = origin(task, args, dir, first, &mnt);
+	}
 	if (!dentry)
 		e->problems |= UNREAD; /* the descriptor is closed meanwhile */
 	if (!which && first != '/')

@@ -32,6 +32,7 @@ var ruleAdvice = [...]struct{ prefix, text string }{
 	{allowRead, allowRead + ": add {path}"},
 	{deniedDomains, "{rule} refuses it: remove that entry; no list lifts it"},
 	{allowedDomains, allowedDomains + ": add {host}"},
+	{unixSockets + ".", "{rule} names it already, and that is not enough: {reason}"},
 	{unixSockets, unixSockets + ": add {path}"},
 	{"network.refuseOpaqueTunnels", "network.refuseOpaqueTunnels: set it to false to let tunnels through that cannot be inspected"},
 	{"network.requireHostMatch", "network.requireHostMatch: set it to false to let requests name another host than the one connected to"},
@@ -66,6 +67,15 @@ var callAdvice = map[Kind]string{
 	KindRequest:    "the request itself was refused; no list allows it",
 }
 
+// Advice for what no rule's text fits.
+const (
+	modesAdvice = "no setting would help: the file modes of {modes} refuse it to this user as well"
+	apartAdvice = "each path is allowed, by entries of their own ({rule} is one), and a rename or link does not lead from one to another: add {place} to " +
+		allowWrite + ", which holds both, or copy"
+	wideAdvice = "a rename or link stays within one entry of " + allowWrite + ", and no directory below the root holds both paths: copy instead"
+	noSocket   = "what is there is no socket"
+)
+
 // Advice says which setting would allow the event, as text that a person can act on and partly paste:
 // `network.allowedDomains: add "example.com:8443"`. It is one line, clean (see [Clean]) and never empty: where nothing in
 // the settings allows it, it says so. What it proposes is the narrowest setting, not one that is safe: that is for whoever
@@ -84,10 +94,21 @@ func (e Event) Advice() string {
 		rule += " (" + quoted(e.Entry) + ")"
 	}
 	file, _, _ := e.Object()
-	return Clean(strings.NewReplacer("{rule}", rule, "{path}", pathEntry(file), "{place}", pathEntry(e.place(file))).Replace(text))
+	return Clean(strings.NewReplacer("{rule}", rule, "{path}", pathEntry(file), "{place}", pathEntry(e.place(file)),
+		"{modes}", quoted(e.Modes), "{reason}", e.Reason).Replace(text))
 }
 
 func (e Event) adviceText() string {
+	switch {
+	case e.Modes != "":
+		return modesAdvice
+	case e.Rule == unixSockets && e.Reason == noSocket:
+		return "nothing in the settings allows it: " + noSocket
+	case e.Other != "" && (e.Apart || e.Rule == allowWrite) && e.place(e.Target) == "/" && path.Dir(e.Target) != path.Dir(e.Other):
+		return wideAdvice
+	case e.Apart:
+		return apartAdvice
+	}
 	if e.Rule != "" {
 		for _, a := range ruleAdvice {
 			if strings.HasPrefix(e.Rule, a.prefix) && !(e.Rule == allowedDomains && asked(e.Reason)) {
@@ -117,8 +138,16 @@ func asked(reason string) bool {
 	return reason == "user denied" || reason == "permission prompt failed"
 }
 
-// place is what has to be writable: the directory, for a call that makes or takes a name.
+// place is what has to be writable: the directory, for a call that makes or takes a name, and for one with two paths what
+// holds both, since the kernel lets no name go from what one entry grants to what another does.
 func (e Event) place(file string) string {
+	if e.Other != "" {
+		dir, other := path.Dir(file), path.Dir(e.Other)
+		for dir != "/" && dir != "." && other != dir && !strings.HasPrefix(other, dir+"/") {
+			dir = path.Dir(dir)
+		}
+		return dir
+	}
 	if !e.Creates {
 		switch e.Operation {
 		case "creat", "unlink", "unlinkat", "rmdir", "mkdir", "mkdirat", "mknod", "mknodat", "link", "linkat", "symlink", "symlinkat",

@@ -52,6 +52,15 @@ type Event struct {
 	Kind Kind
 	// Creates is true for a call that would have made a new name: what is to be allowed then is the directory.
 	Creates bool
+	// Other is the other path of a call with two, a rename or link; empty if there is none or it is not known. What is to be
+	// allowed then is a directory that holds both.
+	Other string
+	// Apart says that both paths are allowed, each by an entry of its own, and only the way from one to the other is not: Rule
+	// is that of one of them.
+	Apart bool
+	// Modes is what the host's own file modes keep the user out of, on the way to Target or at its end: no setting changes
+	// those. Empty if they do not, or nobody has asked.
+	Modes string
 	// Rule is the place in the settings that decided, as a path: "filesystem.denyRead.0", "network.deniedDomains.2". Where
 	// nothing allows it, it is the list that lacks an entry: "filesystem.allowWrite", "network.allowedDomains". For srt's own
 	// protections it is a short text: "srt's own file", "protected name .bashrc". Empty if no setting had a say.
