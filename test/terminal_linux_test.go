@@ -261,3 +261,15 @@ func (b *box) idle(name string) {
 		return ""
 	})
 }
+
+// TestTerminal_Name: the terminal is there by its descriptors and as /dev/tty, under no other name, and a terminal of the
+// sandbox's own has one (FS-47).
+func TestTerminal_Name(t *testing.T) {
+	need(t, "script")
+	each(t, func(t *testing.T, b *box) {
+		term := b.onTerminal(b.srt(cfg{}, "sh", "-c", "tty; ls /dev/pts; test -t 0 && echo by descriptor; tty </dev/tty; (: >/proc/self/fd/0) 2>/dev/null && echo anew; "+
+			"script -qc tty /dev/null; echo done")...)
+		term.expect("not a tty\nptmx\nby descriptor\n/dev/tty\n/dev/pts/0\ndone\n")
+		term.exits(0)
+	})
+}
