@@ -30,7 +30,8 @@ type host struct {
 	mounts       []fsview.Mount
 	mountMax     int
 	cgroupNS     bool
-	procEntries  []string // names in /proc that are not of processes, for root alone
+	procNames    []string // names in /proc that are not of processes
+	procEntries  []string // the same for root, nil for others
 }
 
 // landlockABI is asked once: it does not change while the kernel runs.
@@ -74,10 +75,11 @@ func (h *host) readSystem() error {
 	if text, err := os.ReadFile("/proc/sys/fs/mount-max"); err == nil {
 		h.mountMax, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
+	if h.procNames, err = fsview.ProcEntries(); err != nil {
+		return fmt.Errorf("list /proc: %w", err)
+	}
 	if h.uid == 0 {
-		if h.procEntries, err = fsview.ProcEntries(); err != nil {
-			return fmt.Errorf("list /proc: %w", err)
-		}
+		h.procEntries = h.procNames
 	}
 	return nil
 }
@@ -279,8 +281,12 @@ func unescapeMount(s string) string {
 	return b.String()
 }
 
-// lacks tells that the kernel has no such path. Only a clear answer counts.
-func lacks(path string) bool {
+// lacks tells that the kernel has no such path. Only a clear answer counts: a /proc that shows nothing but processes
+// (subset=pid, proc(5)) says nothing of another.
+func (h *host) lacks(path string) bool {
+	if name, ok := strings.CutPrefix(path, "/proc/"); ok {
+		return len(h.procNames) > 0 && !strings.Contains(name, "/") && !slices.Contains(h.procNames, name)
+	}
 	var st unix.Stat_t
 	return unix.Lstat(path, &st) == unix.ENOENT
 }

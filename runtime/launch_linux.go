@@ -259,7 +259,7 @@ func (l *launch) write(p *ns.Program) error {
 		p.ForbidUserNamespaces()
 	}
 	opts := fsview.CompileOptions{LandlockABI: l.host.landlockABI, NestedNamespaces: l.cfg.AllowNestedUserNamespaces,
-		OwnAbstractNames: l.captured(), TTYGroup: l.host.mapsTTYGroup(), ProcEntries: l.host.procEntries, Lacks: lacks}
+		OwnAbstractNames: l.captured(), TTYGroup: l.host.mapsTTYGroup(), ProcEntries: l.host.procEntries, Lacks: l.host.lacks}
 	if err := l.plan.Compile(p, opts); err != nil {
 		return err
 	}
