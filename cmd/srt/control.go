@@ -93,10 +93,10 @@ func (c *control) number() int {
 
 // hidden are the files that no command may open because of the channel.
 func (c *control) hidden() []string {
-	if c == nil || c.privateFile == "" {
+	if c == nil {
 		return nil
 	}
-	return []string{c.privateFile}
+	return list(c.privateFile)
 }
 
 // lost delivers the error of a channel that failed before its first line; never without a channel.

@@ -22,12 +22,16 @@ func openDescriptor(fd int) (controlInput, string, error) {
 	if reason != "" {
 		return nil, "", &controlError{fd, reason}
 	}
+	name, err := in.name()
+	if err != nil {
+		return nil, "", &controlError{fd, err.Error()}
+	}
 	var wake [2]int
 	if err := unix.Pipe2(wake[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, "", &controlError{fd, "no pipe could be made to end its reading: " + errnoText(err)}
 	}
 	in.wake, in.waker = wake[0], wake[1]
-	return in, in.name(), nil
+	return in, name, nil
 }
 
 // descriptorInput reads from a descriptor by system call: package os would make it non-blocking for everybody who has it.
@@ -129,19 +133,20 @@ func (in *descriptorInput) sameAs(stream int, st *unix.Stat_t) bool {
 // terminalOf is the number of a terminal, whatever name it was opened by: /dev/tty stands for any (TIOCGDEV, ioctl_tty(2)).
 func terminalOf(fd int) (uint32, error) { return unix.IoctlGetUint32(fd, unix.TIOCGDEV) }
 
-// name is the absolute path by which the channel could be opened once more, empty if there is none.
-func (in *descriptorInput) name() string {
+// name is the absolute path by which the channel could be opened once more, empty if there is none. The error is why the
+// command could not be kept from it (CLI-30).
+func (in *descriptorInput) name() (string, error) {
 	switch {
 	case in.is(unix.S_IFIFO), in.is(unix.S_IFREG):
-		return pathOf(in.fd, &in.st)
+		return nameOf(in.fd, &in.st)
 	case in.is(unix.S_IFSOCK):
 		if address, err := unix.Getsockname(in.fd); err == nil {
 			if local, ok := address.(*unix.SockaddrUnix); ok {
-				return absolute(local.Name)
+				return absolute(local.Name), nil
 			}
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // absolute completes the path of a bound socket; it is empty for one without a path.

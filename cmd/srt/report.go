@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/srt-sandbox/srt/runtime"
 	"github.com/srt-sandbox/srt/runtime/violation"
@@ -33,8 +34,8 @@ func (a *app) settings(opts *options, log *slog.Logger) (*settings, error) {
 // sessionOptions are the reports a session makes while it lives.
 func (e *execution) sessionOptions(s *settings) sessionOptions {
 	return sessionOptions{
-		ownFiles:       append(e.app.ownFiles(s), e.violations.ownFiles()...),
-		privateFiles:   e.control.hidden(),
+		ownFiles:       append(e.app.ownFiles(s), list(e.violations.ownPlace().own)...),
+		privateFiles:   slices.Concat(e.control.hidden(), list(e.violations.ownPlace().private), list(s.place.private)),
 		nullDescriptor: e.control.number(),
 		ask:            e.prompt.callback(),
 		debug:          e.log,
@@ -72,11 +73,9 @@ func (e *execution) violation(event violation.Event) {
 // ownFiles are the settings file in use, unless it is a pipe or a device, and the default one: the next run may read that
 // (FS-51).
 func (a *app) ownFiles(s *settings) (paths []string) {
-	if s.path != "" {
-		paths = append(paths, s.path)
-	}
+	paths = list(s.place.own)
 	if home, err := a.homeDirectory(); err == nil {
-		if path := filepath.Join(home, settingsName); path != s.path {
+		if path := filepath.Join(home, settingsName); path != s.place.own {
 			paths = append(paths, path)
 		}
 	}

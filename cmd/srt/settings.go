@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/srt-sandbox/srt/runtime/config"
 )
@@ -24,8 +25,9 @@ const (
 // settings is an accepted configuration and where it came from.
 type settings struct {
 	config *config.Config
-	// path is the absolute path of a regular file that was read; empty for a pipe, a device or the built-in config.
-	path string
+	// place is where the file that was read could be opened once more: a later run may read it. A FIFO that commands could open
+	// would give them what is meant for that run, and that run what they write. Zero for a pipe, a device or the built-in config.
+	place ownPlace
 	// absent is the default file's path when it is absent and the built-in config is used (CFG-3).
 	absent string
 }
@@ -58,13 +60,15 @@ func readSettings(path string, home func() (string, error)) (*settings, error) {
 		}
 		path = filepath.Join(dir, settingsName)
 	}
-	data, regular, err := readStream(path)
+	data, place, err := readStream(path)
 	switch {
 	case err == nil:
 	case !asked && errors.Is(err, fs.ErrNotExist):
 		return &settings{config: config.Default(), absent: path}, nil
 	case asked && errors.Is(err, fs.ErrNotExist):
 		return nil, &settingsError{path, "does not exist.", askedRules, err}
+	case errors.Is(err, errOtherName):
+		return nil, &settingsError{path, "is not safe to use: " + errOtherName.Error() + ".", fileRules, err}
 	default:
 		return nil, &settingsError{path, fmt.Sprintf("could not be read (%s).", errnoName(err)), fileRules, err}
 	}
@@ -72,29 +76,35 @@ func readSettings(path string, home func() (string, error)) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{config: cfg}
-	if regular {
-		if s.path, err = filepath.Abs(path); err != nil {
-			return nil, fmt.Errorf("the absolute path of %s could not be found: %w", path, err)
-		}
-	}
-	return s, nil
+	return &settings{config: cfg, place: place}, nil
 }
 
 // readStream reads path to its end as a byte stream, so that a pipe or a device serves as well as a file (CFG-2), and
-// tells whether it is a regular file. How it fails is found by the read itself, never by a check before it.
-func readStream(path string) (data []byte, regular bool, err error) {
+// tells where what was read could be opened once more. How it fails is found by the read itself, never by a check before it.
+func readStream(path string) (data []byte, place ownPlace, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, false, err
+		return nil, place, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, false, err
+	if data, err = io.ReadAll(file); err != nil {
+		return nil, place, err
 	}
-	data, err = io.ReadAll(file)
-	return data, info.Mode().IsRegular(), err
+	place, err = settingsPlace(file, path)
+	return data, place, err
+}
+
+// settingsPlace is the place of a settings file. That of a regular file is what it is called by, links included: these are
+// to stay as well (FS-42). By the names of descriptors (/dev/stdin, /dev/fd/3) it is called for this process alone.
+func settingsPlace(file *os.File, path string) (place ownPlace, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return place, fmt.Errorf("the absolute path could not be found: %w", err)
+	}
+	if regular(file) && !strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/proc/") {
+		return ownPlace{own: path}, nil
+	}
+	return placeOf(file)
 }
 
 func decodeSettings(path string, data []byte) (*config.Config, error) {

@@ -47,9 +47,9 @@ func TestReadSettings(t *testing.T) {
 		name, path, home string
 		want             settings
 	}{
-		{"CFG-1 named", good, "/nonexistent", settings{path: good}},
-		{"CFG-2 through a link", link, "/nonexistent", settings{path: link}},
-		{"CFG-1 default", "", inHome, settings{path: filepath.Join(inHome, settingsName)}},
+		{"CFG-1 named", good, "/nonexistent", settings{place: ownPlace{own: good}}},
+		{"CFG-2 through a link", link, "/nonexistent", settings{place: ownPlace{own: link}}},
+		{"CFG-1 default", "", inHome, settings{place: ownPlace{own: filepath.Join(inHome, settingsName)}}},
 		{"CFG-3 absent default", "", dir, settings{absent: filepath.Join(dir, settingsName)}},
 		{"CFG-3 dangling default", "", filepath.Dir(dangling), settings{absent: dangling}},
 	}
@@ -59,9 +59,9 @@ func TestReadSettings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.config == nil || got.path != tt.want.path || got.absent != tt.want.absent {
-				t.Errorf("got path %q, absent %q, config %v; want path %q, absent %q and a config",
-					got.path, got.absent, got.config, tt.want.path, tt.want.absent)
+			if got.config == nil || got.place != tt.want.place || got.absent != tt.want.absent {
+				t.Errorf("got %q, absent %q, config %v; want %q, absent %q and a config",
+					got.place, got.absent, got.config, tt.want.place, tt.want.absent)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +25,12 @@ func TestReadSettingsFromStreams(t *testing.T) {
 	if err := <-wrote; err != nil {
 		t.Fatal(err)
 	}
-	if got.path != "" {
-		t.Errorf("a FIFO was taken for a file to protect: %q", got.path)
+	want := ownPlace{}
+	if runtime.GOOS == "linux" {
+		want.private = fifo
+	}
+	if got.place != want {
+		t.Errorf("FS-51: %q, want %q", got.place, want)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,6 +27,13 @@ const (
 // violationBuffer is by how many refusals the reader of --violations may lag before some are lost. They take memory only
 // while they wait.
 const violationBuffer = 8192
+
+// readerPatience is how long srt waits at its start for the reader of a FIFO, which may be started beside it, and readerPause
+// how long between two looks.
+const (
+	readerPatience = 2 * time.Second
+	readerPause    = 5 * time.Millisecond
+)
 
 // flushPatience is how long srt waits at its end for a reader of --violations that is slow.
 const flushPatience = 2 * time.Second
@@ -50,10 +56,10 @@ func (o *options) setViolations(target string) error {
 // violationLog writes what the sandbox refuses as JSON lines to where --violations says. It never holds up the command:
 // what its reader is too slow for is lost, and a line says how much.
 type violationLog struct {
-	target  string
-	out     io.Writer
-	ownFile string // absolute path of what out is, where commands could reach it by that; else empty
-	warn    func(text string)
+	target string
+	out    io.Writer
+	place  ownPlace // of what out is
+	warn   func(text string)
 
 	session session
 	done    chan struct{} // closed when everything is written; nil before follow
@@ -73,7 +79,7 @@ func (e *violationsError) Error() string {
 	return fmt.Sprintf("--violations=%s is not usable: %s. Refusing to run the command without the report it asks for.", e.target, e.reason)
 }
 
-// openViolations opens what --violations names, before anything is built. Opening a FIFO waits for its reader.
+// openViolations opens what --violations names, before anything is built. Opening a FIFO waits a little for its reader.
 func (e *execution) openViolations() result[*violationLog] {
 	target := e.opts.violations
 	l := &violationLog{target: target, warn: func(text string) { fmt.Fprintf(e.app.stderr, "Warning: %s\n", text) }}
@@ -110,7 +116,7 @@ func (l *violationLog) open(a *app) (err error) {
 	case numbered:
 		n, err := strconv.Atoi(digits)
 		if err == nil {
-			l.out, l.ownFile, err = duplicate(n)
+			l.out, l.place, err = duplicate(n)
 		}
 		return err
 	}
@@ -119,45 +125,18 @@ func (l *violationLog) open(a *app) (err error) {
 		return err
 	}
 	l.out = f
-	info, err := f.Stat()
-	if err == nil && info.Mode().IsRegular() {
-		l.ownFile, err = realPath(l.target)
+	if l.place, err = placeOf(f); err != nil {
+		f.Close() // nothing was written
 	}
 	return err
 }
 
-// openReport opens a file to append to, which no command inherits. It does not follow a link in the place of the file: a
-// command that ran before may have left one there, and what is written holds names of its choosing. The links of /dev are
-// the system's.
-func openReport(path string) (*os.File, error) {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if !strings.HasPrefix(path, "/dev/") {
-		flags |= noFollow
+// ownPlace is where commands could open the report once more.
+func (l *violationLog) ownPlace() ownPlace {
+	if l == nil {
+		return ownPlace{}
 	}
-	f, err := os.OpenFile(path, flags, 0o600)
-	if err != nil && noFollow != 0 {
-		if info, lstatErr := os.Lstat(path); lstatErr == nil && info.Mode()&os.ModeSymlink != 0 {
-			return nil, errors.New("it is a symbolic link, which whoever can write there can have lead anywhere")
-		}
-	}
-	return f, err
-}
-
-// realPath is the absolute path of a file, links followed: that is what commands must not change.
-func realPath(path string) (string, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(path)
-}
-
-// ownFiles are the files that commands cannot change.
-func (l *violationLog) ownFiles() []string {
-	if l == nil || l.ownFile == "" {
-		return nil
-	}
-	return []string{l.ownFile}
+	return l.place
 }
 
 // follow writes what s refuses from now on.

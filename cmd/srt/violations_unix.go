@@ -5,19 +5,46 @@ package main
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
-	"syscall"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// noFollow has an opening fail on a link.
-const noFollow = unix.O_NOFOLLOW
+// openReport opens a file to append to, which no command inherits. It does not follow a link in the place of the file: a
+// command that ran before may have left one there, and what is written holds names of its choosing. The links of /dev are
+// the system's. Nor does it wait for long at a FIFO, which such a command may have left as well.
+func openReport(path string) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND | unix.O_NONBLOCK | unix.O_NOCTTY
+	look := os.Stat
+	if !strings.HasPrefix(path, "/dev/") {
+		flags |= unix.O_NOFOLLOW
+		look = os.Lstat
+	}
+	for deadline := time.Now().Add(readerPatience); ; time.Sleep(readerPause) {
+		f, err := os.OpenFile(path, flags, 0o600) // #nosec G304 -- the caller's own
+		if err == nil {
+			return f, nil
+		}
+		var kind os.FileMode
+		if info, lookErr := look(path); lookErr == nil {
+			kind = info.Mode().Type()
+		}
+		switch {
+		case kind == os.ModeSymlink:
+			return nil, errors.New("it is a symbolic link, which whoever can write there can have lead anywhere")
+		case kind != os.ModeNamedPipe || !errors.Is(err, unix.ENXIO): // fifo(7)
+			return nil, err
+		case time.Now().After(deadline):
+			return nil, errors.New("it is a FIFO that nobody reads; start its reader first, or name another file if you expect none there")
+		}
+	}
+}
 
-// duplicate gives a descriptor of the caller's a number of srt's own and says what file it is, if it is one by a name and
-// none of the command's own streams. The descriptor must be open for writing.
-func duplicate(fd int) (*os.File, string, error) {
+// duplicate gives a descriptor of the caller's a number of srt's own and says where commands could open the same, unless it is
+// one of the command's own streams. The descriptor must be open for writing.
+func duplicate(fd int) (*os.File, ownPlace, error) {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0) // #nosec G115 -- not negative
 	if err == nil && fd > 2 && flags&unix.FD_CLOEXEC != 0 {
 		// No program begins with such a descriptor: this one is srt's own, opened at a number that was free.
@@ -28,40 +55,25 @@ func duplicate(fd int) (*os.File, string, error) {
 	}
 	switch {
 	case errors.Is(err, unix.EBADF):
-		return nil, "", errors.New("the descriptor is not open")
+		return nil, ownPlace{}, errors.New("the descriptor is not open")
 	case err != nil:
-		return nil, "", err
+		return nil, ownPlace{}, err
 	case flags&unix.O_ACCMODE != unix.O_WRONLY && flags&unix.O_ACCMODE != unix.O_RDWR:
-		return nil, "", errors.New("the descriptor is not open for writing")
+		return nil, ownPlace{}, errors.New("the descriptor is not open for writing")
 	}
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3) // #nosec G115 -- not negative
 	if err != nil {
-		return nil, "", err
+		return nil, ownPlace{}, err
 	}
 	f := os.NewFile(uintptr(own), descriptorPrefix+strconv.Itoa(fd)) // #nosec G115 -- not negative
 	if fd <= 2 {
-		return f, "", nil
+		return f, ownPlace{}, nil
 	}
 	unix.CloseOnExec(fd)
-	return f, fileOf(fd), nil
-}
-
-// fileOf is the path of the regular file that a descriptor leads to, empty if it has none that still does.
-func fileOf(fd int) string {
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-		return ""
+	place, err := placeOfDescriptor(fd)
+	if err != nil {
+		f.Close() // nothing was written
+		return nil, ownPlace{}, err
 	}
-	return pathOf(fd, &st)
-}
-
-// pathOf is the absolute path by which what a descriptor leads to could be opened once more; empty for what has no name, or
-// not by that one any more.
-func pathOf(fd int, st *unix.Stat_t) string {
-	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	var there unix.Stat_t
-	if err != nil || !filepath.IsAbs(path) || unix.Stat(path, &there) != nil || there.Dev != st.Dev || there.Ino != st.Ino {
-		return ""
-	}
-	return path
+	return f, place, nil
 }
