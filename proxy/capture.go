@@ -32,6 +32,7 @@ type Capture struct {
 	mu        sync.Mutex
 	datagrams map[netip.AddrPort]struct{} // reported
 	refused   map[attempt]bool            // whether the refusal that was reported was of an IPv4 address
+	unreached map[attempt]unreached       // allowed by the callback
 	lookups   lookups
 }
 
@@ -81,7 +82,7 @@ func (e *CaptureError) Unwrap() []error { return []error{syscall.EACCES, errRefu
 func (c *Capture) Judge(pid int, dst netip.AddrPort) (*CapturedWay, error) {
 	addr := dst.Addr().Unmap().WithZone("")
 	a := asking{key: c.server.identity, pid: pid, host: addr.String(), port: dst.Port()}
-	w := &CapturedWay{server: c.server}
+	w := &CapturedWay{server: c.server, capture: c, is4: addr.Is4()}
 	if c.names != nil && c.names.Synthetic(addr) {
 		name, ok := c.names.Name(addr)
 		if !ok {
@@ -177,6 +178,9 @@ func (c *Capture) firstDatagram(dst netip.AddrPort) bool {
 // dialled, and may be dropped.
 type CapturedWay struct {
 	server    *Server
+	capture   *Capture
+	is4       bool // the address
+	asked     bool // the callback, and it has allowed all of the attempt
 	asking    asking
 	rules     *Rules
 	verdict   policy.Verdict
@@ -203,7 +207,9 @@ func (w *CapturedWay) Dial(ctx context.Context) (*CapturedUpstream, error) {
 	}
 	err := w.ask(ctx)
 	if err == nil {
-		err = u.dial(ctx, w)
+		if err = u.dial(ctx, w); err != nil && w.asked {
+			w.capture.failedOnce(w.attempt(), w.is4, ctx.Err() != nil)
+		}
 	}
 	if err != nil {
 		u.release()
@@ -236,14 +242,24 @@ func (w *CapturedWay) acquire(ctx context.Context) error {
 // errTooMany is a server that has as many connections as it may have.
 var errTooMany = errors.New("as many connections are open as Limits.Connections allows")
 
+// attempt is what the connection is part of.
+func (w *CapturedWay) attempt() attempt { return attempt{w.asking.pid, w.asking.host, w.asking.port} }
+
 // ask completes the decision.
 func (w *CapturedWay) ask(ctx context.Context) (err error) {
 	if !w.undecided {
 		return nil
 	}
 	s := w.server
-	if w.rules, w.verdict, err = s.decideByAsking(ctx, w.asking, w.verdict); err != nil {
-		return err
+	if yes, whole := w.capture.answered(w.attempt(), w.is4); yes {
+		w.asked = whole
+		w.verdict.Allowed, w.verdict.Reason = true, ""
+		w.rules, w.verdict = s.stillAllowed(w.asking, w.verdict)
+	} else {
+		if w.rules, w.verdict, err = s.decideByAsking(ctx, w.asking, w.verdict); err != nil {
+			return err
+		}
+		w.asked = w.verdict.Allowed
 	}
 	if !w.verdict.Allowed {
 		s.reportAs(w.asking, w.verdict)

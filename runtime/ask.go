@@ -20,7 +20,9 @@ var errAskPanic = errors.New("the ask callback panicked")
 
 // AskFunc decides about a destination that the settings and the command's own list leave open (LIB-25). It is asked for
 // each connection, for each plain HTTP request and for each captured connect(2) anew, from many goroutines at once and
-// with no lock held, so it may call every method of the session. Nothing is remembered (LIB-28).
+// with no lock held, so it may call every method of the session. Nothing is remembered (LIB-28); only where an allowed
+// connect(2) comes to nothing, what its thread does in its place at once is still the same attempt: the address of the other
+// family of the name, or the call again that its signal has interrupted.
 //
 // Only Answer{Allow: true} allows; an error or a panic refuses with "permission prompt failed" (LIB-27). ctx ends when
 // whoever asked is gone, when the time limit is over, and when the session is closed: what is answered then opens nothing,

@@ -221,6 +221,26 @@ func TestAsker_InterruptedCalls(t *testing.T) {
 	d.want("another thread", other, "allow")
 }
 
+// Between two questions about a host the command goes on, so that an interrupted call comes back while the question waits: it
+// is told the answer, and nothing is left over for a later one.
+func TestAsker_ACallThatComesBackWhileTheQuestionStands(t *testing.T) {
+	d := newDesk(t)
+	const thread = 7
+	ctx, interrupted := context.WithCancel(t.Context())
+	first := d.asks(ctx, "a.test", thread)
+	<-d.shown
+	interrupted()
+	d.want("interrupted", first, context.Canceled.Error())
+	back := d.asks(t.Context(), "a.test", thread)
+	d.waits(1, 1)
+	d.answers <- answered{decision{allow: true}, nil}
+	d.want("made again", back, "allow")
+	next := d.asks(t.Context(), "a.test", thread)
+	d.want("once is once", d.shown, "a.test:80")
+	d.answers <- answered{}
+	d.want("next", next, "refuse:")
+}
+
 // typed is a terminal on which something was typed already.
 type typed struct {
 	io.Reader
@@ -324,6 +344,29 @@ func TestConverse_TheEnd(t *testing.T) {
 	q.ctx = ctx
 	if d, err := q.converse(); d.allow || !errors.Is(err, errInterrupted) {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// No answer that allows counts if the command ran, or if nobody knows; what refuses does.
+func TestConverse_TheCommandRan(t *testing.T) {
+	for _, tc := range []struct {
+		typed string
+		want  decision
+		ran   bool
+	}{
+		{"once bcdf\r", decision{}, true},
+		{"run bcdf\r", decision{}, true},
+		{"no\r", decision{}, false},
+		{"none\r", decision{remember: true, last: true}, false},
+	} {
+		for _, ran := range []error{runtime.ErrDisturbed, io.ErrUnexpectedEOF} {
+			tty := &typed{Reader: strings.NewReader(tc.typed)}
+			q := &questioning{tty: tty, keys: usualKeys, ctx: t.Context(), code: "bcdf", undisturbed: func() error { return ran }}
+			d, err := q.converse()
+			if d != tc.want || errors.Is(err, ran) != tc.ran || tc.ran && strings.Contains(tty.shown.String(), "allowed") {
+				t.Errorf("%q: %+v, %v, %q", tc.typed, d, err, tty.shown.String())
+			}
+		}
 	}
 }
 
