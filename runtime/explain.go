@@ -129,12 +129,12 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(t, "Mode: %s\nDirectory: %s\n", e.Mode, e.Directory)
 	fmt.Fprintf(t, "\nFile system, in this order:\n")
-	for _, m := range e.Mounts {
+	for _, m := range folded(e.Mounts) {
 		path := m.Path
 		if m.Source != "" && m.Source != m.Path {
 			path += " from " + m.Source
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Kind, path, m.Why)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Kind, path, unnumbered(m.Why))
 	}
 	if len(e.Later) > 0 {
 		fmt.Fprintf(t, "\nWhat does not exist yet, judged when it is made or opened:\n")
@@ -143,7 +143,7 @@ func (e *Explanation) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "  held by %s\n", e.LaterBy.text())
 	}
 	for _, r := range e.Later {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", r.Kind, r.Path, r.Why)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", r.Kind, r.Path, unnumbered(r.Why))
 	}
 	fmt.Fprintf(t, "\nLandlock:\n")
 	for _, r := range e.Landlock {
@@ -177,6 +177,42 @@ func (e *Explanation) WriteText(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// procMountsShown is how many mounts of one kind in /proc, for one reason, are named for people. There are as many as the kernel
+// has entries, some fifty, and the rules of the settings would be lost among them.
+const procMountsShown = 3
+
+// folded puts mounts in /proc that differ in their name alone into one line.
+func folded(mounts []PlannedMount) (out []PlannedMount) {
+	for i := 0; i < len(mounts); {
+		m, n := mounts[i], 1
+		for i+n < len(mounts) && mounts[i+n].Kind == m.Kind && mounts[i+n].Why == m.Why && strings.HasPrefix(mounts[i+n].Path, "/proc/") {
+			n++
+		}
+		if strings.HasPrefix(m.Path, "/proc/") && n > procMountsShown {
+			m.Path = fmt.Sprintf("%s and %d more in /proc (--json names them)", m.Path, n-1)
+			out = append(out, m)
+		} else {
+			out = append(out, mounts[i:i+n]...)
+		}
+		i += n
+	}
+	return out
+}
+
+// unnumbered is a reason without the number of the rule in the specification that srt was built from, which says nothing to
+// people. JSON has it.
+func unnumbered(why string) string {
+	i := strings.LastIndex(why, " (")
+	if i < 0 || !strings.HasSuffix(why, ")") {
+		return why
+	}
+	prefix, number, found := strings.Cut(why[i+2:len(why)-1], "-")
+	if !found || number == "" || strings.Trim(number, "0123456789") != "" || strings.Trim(prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return why
+	}
+	return why[:i]
 }
 
 func orNone(l []string) string {

@@ -41,9 +41,17 @@ func (c *Cmd) explain() (*Explanation, error) {
 	for _, r := range l.plan.LaterRules() {
 		e.Later = append(e.Later, PlannedLater{r.Kind, r.Path, r.Why})
 	}
+	hides := map[string]bool{}
+	for i := range l.plan.Steps {
+		hides[l.plan.Steps[i].Path] = l.plan.Steps[i].Kind == fsview.HideDir
+	}
 	if !l.cfg.AllowNestedUserNamespaces {
 		for _, r := range l.plan.LandlockRules() {
-			e.Landlock = append(e.Landlock, PlannedRule{r.Path, r.Right.String()})
+			rights := r.Right.String()
+			if hides[r.Path] {
+				rights += ", in the directory in memory that hides it"
+			}
+			e.Landlock = append(e.Landlock, PlannedRule{r.Path, rights})
 		}
 	}
 	loaded := map[string]bool{}

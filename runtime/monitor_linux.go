@@ -56,7 +56,11 @@ func (l *launch) chooseMonitor() {
 		l.watchNothing(errors.Join(noTracer, noListener))
 		return
 	}
-	s.opts.logger.Debug("what the kernel refuses is "+l.watch.String(), "why", noTracer)
+	if noTracer == nil {
+		s.opts.logger.Debug("what the kernel refuses is told by a program in the kernel")
+	} else {
+		s.opts.logger.Debug("what the kernel refuses is told by an observer of system calls, which is slower", "because", noTracer)
+	}
 	l.judge = fsview.NewJudge(l.plan)
 }
 

@@ -120,6 +120,9 @@ func (s *Sandbox) report(e violation.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
+	if e.PID != 0 && e.Process == "" {
+		e.Process = processName(e.PID)
+	}
 	if _, kept := s.store.Add(e); kept && s.opts.onViolation != nil {
 		s.opts.onViolation(e)
 	}

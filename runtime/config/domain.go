@@ -120,7 +120,10 @@ func (d *Domain) setHost(host string, form DomainForm) (why string) {
 	case strings.HasPrefix(host, "*."):
 		d.Wildcard = true
 		d.Host, why = entryName(host[2:])
-		if why == "" && d.Host.IsLiteral() {
+		switch {
+		case why == noDot:
+			why = `what follows "*." has no dot, so it would stand for a whole top-level domain`
+		case why == "" && d.Host.IsLiteral():
 			why = "a wildcard cannot stand over an address"
 		}
 	case strings.HasPrefix(host, "["):
@@ -146,6 +149,9 @@ func entryExact(s string) (Host, string) {
 	return entryName(s)
 }
 
+// noDot is why a name of one label is no entry.
+const noDot = "it has no dot and so is a whole top-level domain or an incomplete name"
+
 // entryName parses a name of at least two labels or an IPv4 literal (CFG-45, CFG-46, CFG-49).
 func entryName(s string) (Host, string) {
 	if strings.IndexByte(s, '*') >= 0 {
@@ -159,7 +165,7 @@ func entryName(s string) (Host, string) {
 		return Host{}, "it is longer than 255 bytes"
 	}
 	if strings.IndexByte(ascii, '.') < 0 {
-		return Host{}, "it has no dot and so is a whole top-level domain or an incomplete name"
+		return Host{}, noDot
 	}
 	h, err := canonicalName(ascii)
 	var bad *HostError

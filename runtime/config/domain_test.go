@@ -192,6 +192,10 @@ func TestDomainErrorSubstance(t *testing.T) {
 	if strings.Contains(err.Error(), "65535") {
 		t.Errorf("CFG-47: a list without ports speaks of ports: %v", err)
 	}
+	_, err = ParseDomain("*.com", allowedForm)
+	if err == nil || !strings.Contains(err.Error(), `what follows "*." has no dot`) {
+		t.Errorf("CFG-46: the reason is about another part than the one at fault: %v", err)
+	}
 	_, err = ParseDomain("x.com:0\x1b[2J", allowedForm)
 	if err == nil || !strings.Contains(err.Error(), "1-65535") || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("CFG-47: want the port range and no raw control character: %v", err)

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -54,9 +57,17 @@ func AppendJSON(b []byte, r Record) []byte {
 	file, host, port := e.Object()
 	return appendJSON(b, entryJSON{
 		V: SchemaVersion, Time: timeText(e.Time), Seq: r.Seq, Repeats: r.Repeats, ID: e.CommandID, Command: r.Command, PID: e.PID, Comm: e.Process,
-		Kind: e.KindOf(), Operation: string(e.Operation), Target: e.Target, Path: file, Host: host, Port: port, Rule: e.Rule,
+		Kind: e.KindOf(), Operation: string(e.Operation), Target: e.jsonTarget(host, port), Path: file, Host: host, Port: port, Rule: e.Rule,
 		Entry: e.Entry, Reason: e.Reason, Decision: "deny", Advice: e.Advice(), Line: r.Line,
 	})
+}
+
+// jsonTarget is the Target with brackets around an IPv6 address before its port, which the line has not (VIO-11).
+func (e Event) jsonTarget(host string, port uint16) string {
+	if (e.Operation == NetworkOutbound || e.Operation == SOCKSTunnel) && strings.Contains(host, ":") && e.Target == HostPort(host, port) {
+		return net.JoinHostPort(host, strconv.Itoa(int(port)))
+	}
+	return e.Target
 }
 
 // The places at which events are lost.

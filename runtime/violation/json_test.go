@@ -33,6 +33,28 @@ func TestJSONOfANetworkEvent(t *testing.T) {
 	}
 }
 
+func TestJSONOfAnIPv6Address_VIO11(t *testing.T) {
+	for _, tc := range []struct {
+		operation    Operation
+		target, json string
+	}{
+		{NetworkOutbound, HostPort("2001:db8::7", 80), "[2001:db8::7]:80"},
+		{SOCKSTunnel, HostPort("[::1]", 443), "[::1]:443"},
+		{NetworkOutbound, HostPort("192.0.2.1", 80), "192.0.2.1:80"},
+		{NetworkOutbound, HostPort("a.test", 80), "a.test:80"},
+		{NetworkOutbound, "no port", "no port"},
+		{HTTPRequest, Tunnel("::1", 443), "CONNECT [::1]:443"},
+		{"openat", "/a:b:80", "/a:b:80"},
+	} {
+		var s Store
+		r, _ := s.Add(Event{Operation: tc.operation, Target: tc.target})
+		var got struct{ Target, Line string }
+		if err := json.Unmarshal(AppendJSON(nil, r), &got); err != nil || got.Target != tc.json || got.Line != "deny "+string(tc.operation)+" "+tc.target {
+			t.Errorf("%s %s: %+v, %v; want target %q", tc.operation, tc.target, got, err, tc.json)
+		}
+	}
+}
+
 func TestJSONOfALoss(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := `{"v":1,"time":"2026-01-02T03:04:05.000000000Z","kind":"lost","lost":12,"from":"reader"}`
