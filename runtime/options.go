@@ -60,7 +60,10 @@ func WithOnViolation(f func(violation.Event)) Option { return func(o *options) {
 func WithSettingsFile(path string) Option { return WithOwnFiles(path) }
 
 // WithOwnFiles names further files of the caller's own by their absolute paths: settings files that a later run may read,
-// for example. Commands cannot change them, nor make one that does not exist, whatever the write lists say (FS-51).
+// for example. Commands cannot change them, nor make one that does not exist, whatever the write lists say (FS-51). One that
+// has a second name (a hard link) at a launch is an error of that launch where a command could change it by the other name:
+// an earlier one may have made it. The caller's own program is protected without being named, and may have further names:
+// nobody can write to a program that runs.
 func WithOwnFiles(paths ...string) Option {
 	return func(o *options) { o.ownFiles = append(o.ownFiles, paths...) }
 }

@@ -13,7 +13,8 @@ type keep struct {
 
 // WithPrivateFiles names files of the caller's own by their absolute paths: a FIFO over which it is told what to do, for
 // example. No command can open them, neither to read nor to write, whatever the settings say, filesystem.disabled
-// included. One that does not exist at a launch is passed over.
+// included. One that does not exist at a launch cannot be made by its command, but with filesystem.disabled. One that has a
+// second name (a hard link) is an error of the launch, since a command could open it by that.
 func WithPrivateFiles(paths ...string) Option {
 	return func(o *options) { o.privateFiles = append(o.privateFiles, paths...) }
 }

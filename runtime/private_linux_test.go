@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/runtime/config"
 )
 
@@ -114,5 +116,79 @@ func TestPrivateChannel_CLI30(t *testing.T) {
 			t.Errorf("disabled %v: %q", disabled, got)
 		}
 		channel.Close()
+	}
+}
+
+// FS-51, FS-45, CLI-30: what belongs to the caller has one name at each launch, so that no command reaches it by another.
+func TestSecondNames_FS51_CLI30(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		option   func(...string) Option
+		kind     uint32
+		disabled bool
+		refused  bool
+	}{
+		{"a FIFO", WithPrivateFiles, unix.S_IFIFO, false, true},
+		{"a FIFO, without rules", WithPrivateFiles, unix.S_IFIFO, true, true},
+		{"a file", WithPrivateFiles, unix.S_IFREG, false, true},
+		{"settings", WithOwnFiles, unix.S_IFREG, false, true},
+		{"settings in use", func(p ...string) Option { return WithSettingsFile(p[0]) }, unix.S_IFREG, false, true},
+		{"settings, without rules", WithOwnFiles, unix.S_IFREG, true, false},
+	} {
+		dir := t.TempDir()
+		path, other := filepath.Join(dir, "file"), filepath.Join(dir, "other")
+		if err := unix.Mknod(path, tt.kind|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+		cfg := config.Default()
+		cfg.Filesystem.Disabled = tt.disabled
+		if !tt.disabled {
+			cfg.Filesystem.AllowWrite = []config.PathEntry{{Path: dir}}
+		}
+		s, err := New(t.Context(), cfg, tt.option(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func() error {
+			c := s.Command(t.Context(), "true")
+			c.Dir = dir
+			return c.Run()
+		}
+		if err := run(); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if err := os.Link(path, other); err != nil {
+			t.Fatal(err)
+		}
+		err = run()
+		if _, ok := errors.AsType[*LaunchError](err); ok != tt.refused || errors.Is(err, fsview.ErrOtherName) != tt.refused {
+			t.Errorf("%s, with a second name: %v", tt.name, err)
+		}
+		if err := errors.Join(os.Remove(other), run(), s.Close()); err != nil {
+			t.Errorf("%s, with one name again: %v", tt.name, err)
+		}
+	}
+}
+
+// CLI-30: a private file that is not there yet is not made by a command, which whoever opens it next would trust.
+func TestAbsentPrivateFile_CLI30(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Default()
+	cfg.Filesystem.AllowWrite = []config.PathEntry{{Path: dir}}
+	s, err := New(t.Context(), cfg, WithPrivateFiles(filepath.Join(dir, "ctl")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := s.Shell(t.Context(), `(mkfifo ctl; : >ctl; : >new; mv new ctl; ln -s new ctl; ln new ctl; mkdir ctl) 2>/dev/null; echo done`)
+	c.Dir = dir
+	if out, err := c.Output(); err != nil || string(out) != "done\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "ctl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was made: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "new")); err != nil {
+		t.Errorf("nothing could be made at all: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -33,9 +34,13 @@ func (a *app) settings(opts *options, log *slog.Logger) (*settings, error) {
 
 // sessionOptions are the reports a session makes while it lives.
 func (e *execution) sessionOptions(s *settings) sessionOptions {
+	report := e.violations.ownPlace()
+	if s.config.Filesystem.Disabled { // then nothing keeps it from being changed but what hides it (FS-56)
+		report = ownPlace{private: cmp.Or(report.private, report.own)}
+	}
 	return sessionOptions{
-		ownFiles:       append(e.app.ownFiles(s), list(e.violations.ownPlace().own)...),
-		privateFiles:   slices.Concat(e.control.hidden(), list(e.violations.ownPlace().private), list(s.place.private)),
+		ownFiles:       append(e.app.ownFiles(s), list(report.own)...),
+		privateFiles:   slices.Concat(e.control.hidden(), list(report.private), list(s.place.private)),
 		nullDescriptor: e.control.number(),
 		ask:            e.prompt.callback(),
 		debug:          e.log,
