@@ -188,3 +188,32 @@ func TestPlaceOfTheSettings_FS51(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A directory on the way to the report that an earlier command could have put there is not followed.
+func TestReportThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, err := range []error{os.MkdirAll("real/sub", 0o700), os.Symlink("real", "link"), os.Symlink("../real", "real/up")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for target, link := range map[string]string{
+		"v": "", "real/v": "", "./real/sub/../v": "", dir + "/real/v": "",
+		"link/v": "link", "link/sub/v": "link", "real/up/v": "real/up", dir + "/link/v": "link", "./link/../link/v": "./link", "link/../v": "link", "link//v": "link",
+	} {
+		f, err := openReport(target)
+		if err == nil {
+			f.Close()
+		}
+		if (err != nil) != (link != "") || err != nil && !strings.HasPrefix(err.Error(), link+" on the way to it is a symbolic link") {
+			t.Errorf("%s: %v, want %q", target, err, link)
+		}
+	}
+	t.Chdir("link") // the person's own way here
+	if f, err := openReport("sub/v"); err != nil {
+		t.Error(err)
+	} else {
+		f.Close()
+	}
+}

@@ -4,7 +4,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,10 @@ import (
 // command that ran before may have left one there, and what is written holds names of its choosing. The links of /dev are
 // the system's. Nor does it wait for long at a FIFO, which such a command may have left as well.
 func openReport(path string) (*os.File, error) {
+	if link := linkOnWay(path); link != "" {
+		return nil, fmt.Errorf("%s on the way to it is a symbolic link, which whoever can write there can have lead anywhere; "+
+			"name the file by where it is", link)
+	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND | unix.O_NONBLOCK | unix.O_NOCTTY
 	look := os.Stat
 	if !strings.HasPrefix(path, "/dev/") {
@@ -40,6 +46,26 @@ func openReport(path string) (*os.File, error) {
 			return nil, errors.New("it is a FIFO that nobody reads; start its reader first, or name another file if you expect none there")
 		}
 	}
+}
+
+// linkOnWay is a directory on the way to a file that is a symbolic link, beneath the working directory, where commands
+// usually may write; empty for none. Links elsewhere, in /var for example, are the system's or the person's.
+func linkOnWay(path string) string {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	path = strings.TrimPrefix(path, cwd+"/")
+	for i, c := range path { // as it is spelled: link/.. is not where it seems
+		dir := path[:i]
+		if c != '/' || !filepath.IsLocal(dir) {
+			continue
+		}
+		if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			return dir
+		}
+	}
+	return ""
 }
 
 // duplicate gives a descriptor of the caller's a number of srt's own and says where commands could open the same, unless it is
