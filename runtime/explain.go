@@ -72,6 +72,8 @@ func (m *PlannedMechanism) text() string {
 type PlannedRule struct {
 	Path   string `json:"path"`
 	Rights string `json:"rights"`
+	// Note is what they are about where that is not the host's object. Empty: it is.
+	Note string `json:"note,omitempty"`
 }
 
 // PlannedCall is one rule of a system call filter.
@@ -147,7 +149,11 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "\nLandlock:\n")
 	for _, r := range e.Landlock {
-		fmt.Fprintf(t, "  %s\t%s\n", r.Path, r.Rights)
+		note := ""
+		if r.Note != "" {
+			note = ", " + r.Note
+		}
+		fmt.Fprintf(t, "  %s\t%s%s\n", r.Path, r.Rights, note)
 	}
 	fmt.Fprintf(t, "\nSystem calls refused:\n")
 	for _, f := range e.Filters {

@@ -41,19 +41,7 @@ func (c *Cmd) explain() (*Explanation, error) {
 	for _, r := range l.plan.LaterRules() {
 		e.Later = append(e.Later, PlannedLater{r.Kind, r.Path, r.Why})
 	}
-	hides := map[string]bool{}
-	for i := range l.plan.Steps {
-		hides[l.plan.Steps[i].Path] = l.plan.Steps[i].Kind == fsview.HideDir
-	}
-	if !l.cfg.AllowNestedUserNamespaces {
-		for _, r := range l.plan.LandlockRules() {
-			rights := r.Right.String()
-			if hides[r.Path] {
-				rights += ", in the directory in memory that hides it"
-			}
-			e.Landlock = append(e.Landlock, PlannedRule{r.Path, rights})
-		}
-	}
+	e.Landlock = l.plannedRules()
 	loaded := map[string]bool{}
 	for _, f := range l.filters {
 		loaded[f.Name] = true
@@ -72,6 +60,25 @@ func (c *Cmd) explain() (*Explanation, error) {
 		n.NotCaptured = l.uncaptured.Error()
 	}
 	return e, nil
+}
+
+// plannedRules are the Landlock rules. Beneath something hidden they are about what stands in for it.
+func (l *launch) plannedRules() (list []PlannedRule) {
+	if l.cfg.AllowNestedUserNamespaces {
+		return nil
+	}
+	hides := map[string]bool{}
+	for i := range l.plan.Steps {
+		hides[l.plan.Steps[i].Path] = l.plan.Steps[i].Kind == fsview.HideDir
+	}
+	for _, r := range l.plan.LandlockRules() {
+		rule := PlannedRule{Path: r.Path, Rights: r.Right.String()}
+		if hides[r.Path] {
+			rule.Note = "in the directory in memory that hides it"
+		}
+		list = append(list, rule)
+	}
+	return list
 }
 
 // plannedProcEntries are the read-only mounts that root's /proc has.

@@ -48,8 +48,12 @@ func TestExplain_EntriesOfProcAreOneLine(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+	e.Landlock = []PlannedRule{{Path: "/a", Rights: "write"}, {Path: "/hidden", Rights: "write", Note: "in memory"}}
 	var text strings.Builder
 	if err := e.WriteText(&text); err != nil || len(e.Mounts) != 17 {
 		t.Errorf("%d mounts left, %v", len(e.Mounts), err)
+	}
+	if want := "\n  /a       write\n  /hidden  write, in memory\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("%s\nhas not %q", text.String(), want)
 	}
 }
