@@ -215,10 +215,10 @@ func TestKernelMechanism_IsNotForPatternsAndReads_FS55_FS10(t *testing.T) {
 func TestKernelMechanism_LeavesNothingOfAFailedStart(t *testing.T) {
 	k := newFakeHooks(t)
 	h := newHookedSandbox(t, k)
-	cmd := h.Command(context.Background(), "/bin/true", "a\x00b")
-	cmd.Dir = h.dir
+	cmd := h.Command(context.Background(), "/bin/true")
+	cmd.Dir, cmd.Args = h.dir, nil // which is found out when the rest is made
 	if err := cmd.Start(); err == nil {
-		t.Fatal("an argument with a NUL byte was passed on")
+		t.Fatal("a command without its name was started")
 	}
 	if len(k.sessions) != 1 || !k.sessions[0].closed.Load() {
 		t.Errorf("%d sessions, want one that is closed", len(k.sessions))
