@@ -101,8 +101,8 @@ func (s *Sandbox) Why(ctx context.Context, q Query) (Verdict, error) {
 
 // WhyAll is [Sandbox.Why] for several questions, which are answered by one plan and in their order.
 func (s *Sandbox) WhyAll(ctx context.Context, queries []Query) ([]Verdict, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := s.begunIn(ctx); err != nil {
+		return nil, err
 	}
 	var files pathJudge
 	defer func() {
