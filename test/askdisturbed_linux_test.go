@@ -184,3 +184,42 @@ func TestAsk_ADisturbedQuestionBelowAShell(t *testing.T) {
 		b.deserted()
 	})
 }
+
+// News of a stop that comes when the question is over is not taken for a stop by the person: the command stops itself while
+// it is continued, which is one stop more than srt has made.
+func TestAsk_ACommandThatStopsItselfMeanwhile(t *testing.T) {
+	need(t, "curl", "python3")
+	eachAlong(t, func(t *testing.T, b *box) {
+		p := b.parentProxy()
+		c := cfg{aw: list{"."}, net: object{"parentProxy": object{"http": p.url, "https": p.url}}}
+		b.file("stops.py", disturber+continued[0].arrange+`
+import subprocess
+child = subprocess.Popen(["bash", "-c", "sleep 0.4; " + sys.argv[1] + "; why evil.test; exit 5"])
+stops, last = 0, time.monotonic()
+while child.poll() is None:
+    now = time.monotonic()
+    if now - last > 0.06 and stops == 0:
+        stops += 1
+        os.kill(os.getpid(), signal.SIGSTOP)
+    last = time.monotonic()
+    time.sleep(0.001)
+print("stopped itself", stops)
+sys.exit(child.returncode)
+`)
+		a := &asked{b.onTerminal(b.bash()...), p}
+		a.expect("ready$ ")
+		b.file("functions", askFunctions)
+		a.send(srtPath + " --ask -s " + b.settings(c) + ` exec -- python3 stops.py "$(cat functions)"; echo status$((1)) $?` + "\n")
+		a.question("evil.test")
+		a.refusedForRunning()
+		a.expect("stopped itself 1")
+		a.expect("status1 5")
+		a.expect("ready$ ")
+		a.do("jobs; read x; echo none$((1)):$x", "")
+		a.do("word", "none1:word")
+		a.send("exit 0\n")
+		a.exits(0)
+		a.reached("")
+		b.deserted()
+	})
+}
