@@ -57,7 +57,7 @@ func (p *linuxProcess) commandStopped(ns.Signal) (foreground bool) {
 		return false
 	}
 	// One that continues itself during a loan has more news of that to send than the loan waits for.
-	if root, err := pause.Identify(p.process.Pid()); err == nil && !root.ChildStopped(commandWithin) {
+	if root, err := pause.Identify(p.process.Pid()); err == nil && root.ChildRuns(commandWithin) {
 		return false
 	}
 	return stopWithCommand(p.files[0])

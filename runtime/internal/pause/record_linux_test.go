@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -220,5 +221,30 @@ func TestSwitchesOf(t *testing.T) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
+	}
+}
+
+func TestChildRuns(t *testing.T) {
+	root, _ := family(t, `sh -c 'kill -STOP $$' & sleep 1000 & sleep 0.2; echo ready; read x`)
+	id, err := Identify(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := descendants(root)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for _, p := range list {
+		within := numbersWithin(p.pid)
+		inner, err := strconv.Atoi(within[len(within)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := id.ChildRuns(inner), stateOf(p.pid) == running; got != want {
+			t.Errorf("process %d: %v, want %v", p.pid, got, want)
+		}
+	}
+	if id.ChildRuns(1 << 30) {
+		t.Error("one that is not there runs")
 	}
 }

@@ -201,9 +201,9 @@ func stateOf(pid int) int {
 	return worst
 }
 
-// ChildStopped tells whether a child of a process that is pid 1 of a pid namespace is stopped; inner is the child's number
-// in there. One that is not there, or cannot be looked at, is not.
-func (i Identity) ChildStopped(inner int) bool {
+// ChildRuns tells whether a child of a process that is pid 1 of a pid namespace is seen to be anything but stopped; inner is
+// the child's number in there.
+func (i Identity) ChildRuns(inner int) bool {
 	list, err := descendants(i.pid)
 	if err != nil {
 		return false
@@ -212,7 +212,7 @@ func (i Identity) ChildStopped(inner int) bool {
 	for _, p := range list {
 		within := numbersWithin(p.pid)
 		if p.depth == 1 && len(within) == levels && levels > 0 && within[levels-1] == strconv.Itoa(inner) {
-			return stateOf(p.pid) == standing
+			return stateOf(p.pid) != standing
 		}
 	}
 	return false
