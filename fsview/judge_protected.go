@@ -8,8 +8,8 @@ import (
 // protectedWherever is the rule that would refuse writing at a path once any entry granted it, empty if none would: srt's own
 // files (FS-51), and names that are protected in whatever directory can be written (FS-35), as far as no setting lifts that.
 // To say that an entry lacks would be advice that does not help.
-func (p *Plan) protectedWherever(location string) string {
-	if slices.Contains(p.Own, location) {
+func (pl *Plan) protectedWherever(location string) string {
+	if slices.Contains(pl.Own, location) {
 		return "srt's own file"
 	}
 	before := ""

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"os"
-	"path/filepath"
 )
 
 // ownPlace is where commands could open a file of srt's once more, and what they are kept from there. The zero value is a file
@@ -16,15 +15,6 @@ type ownPlace struct {
 // errOtherName is a file that a command could reach past what keeps it from the name that is known.
 var errOtherName = errors.New("it has a second name, a hard link, by which the command could reach it; " +
 	"remove that, or use a file of its own (a copy has one name)")
-
-// realPath is the absolute path of a file, links followed: that is what commands must not change.
-func realPath(path string) (string, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(path)
-}
 
 // list is a path as a list, empty for none.
 func list(path string) []string {
