@@ -46,7 +46,7 @@ func parseStat(line []byte) (state byte, p process, err error) {
 }
 
 func readProcess(pid int) (process, error) {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) //nolint:gosec // a number
 	if err != nil {
 		return process{}, err
 	}
