@@ -186,14 +186,10 @@ func (g *Guard) mayBeUnreadable(name string) bool {
 	return false
 }
 
-// Mandatory reports whether name is one that must not be made in some directory because programs act upon it by themselves
-// (FS-35), and one that says so wherever it is: .vscode, not hooks.
+// Mandatory reports whether name, in any letter case, is one that programs act upon by themselves wherever it is (FS-35):
+// .vscode, not hooks. It does not depend on where it exists already.
 func (g *Guard) Mandatory(name string) bool {
-	if g == nil || name == "" || name[0] != '.' {
-		return false
-	}
-	_, there := g.foldedNames[foldName(name)]
-	return there
+	return g.Names() && name != "" && name[0] == '.' && isFold(name, startNames[:]...)
 }
 
 // Create judges the creation of name in the directory dir: by open, mkdir, rename or any other call. at gives the

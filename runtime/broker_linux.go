@@ -8,6 +8,7 @@ import (
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 	"github.com/srt-sandbox/srt/seccomp"
 	"github.com/srt-sandbox/srt/seccomp/broker"
@@ -64,7 +65,7 @@ func (p *linuxProcess) serveBroker() error {
 	if guard == nil { // mounts, or hooks in the kernel, hold the rules about files
 		guard = fsview.NewGuard(&fsview.Plan{})
 	}
-	b.judge = &plantedJudge{Guard: guard, except: append(deniedPaths(l.plan), l.tmp), names: map[string]struct{}{}}
+	b.judge = &plantedJudge{Guard: guard, except: append(deniedPaths(l.plan), l.tmp), names: map[string]plantedBefore{}}
 	file := p.takeFile(listenerIndex)
 	if file == nil {
 		return errors.New("the sandbox has sent no listener for its system calls")
@@ -142,6 +143,11 @@ func (l *launch) reportDenial(d broker.Denial) {
 		return
 	}
 	rule := violation.RuleOf(d.Why)
+	if rule == policy.RuleUnixSockets { // an entry that names it is not enough everywhere
+		if listed := policy.SocketRule(l.socketEntries, d.Path); listed != nil {
+			rule = listed.Key
+		}
+	}
 	s.report(violation.Event{PID: d.PID, Process: d.Process, Operation: violation.Operation(d.Call), Target: d.Path, Rule: rule, Entry: entryAt(l.cfg, rule),
 		CommandID: l.cmd.Key()})
 }
@@ -174,10 +180,14 @@ func (b *brokerService) close() {
 	}
 }
 
-// planted is what the person is told of what the command made, or empty.
+// planted is what the person is told of what the command made, or empty. What does not fit into it is logged.
 func (b *brokerService) planted() string {
 	if b == nil {
 		return ""
 	}
-	return b.judge.line()
+	line, all := b.judge.line()
+	for _, p := range all {
+		b.launch.cmd.sandbox.opts.logger.Debug("the command made or changed a file that other programs act upon by themselves", "path", p)
+	}
+	return line
 }

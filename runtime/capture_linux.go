@@ -62,13 +62,15 @@ func (l *launch) socketFilters() (filters []seccomp.Filter) {
 
 // resolveSockets turns network.allowUnixSockets into locations.
 func (l *launch) resolveSockets(in policy.PathInput) error {
-	paths, err := policy.ResolveSocketPaths(l.cfg.Network.AllowUnixSockets, in)
+	rules, err := policy.ResolveSockets(l.cfg.Network.AllowUnixSockets, in)
 	if err != nil {
 		return err
 	}
-	for _, p := range paths {
-		l.sockets = append(l.sockets, withoutLinks(p))
+	for i := range rules {
+		rules[i].Path = withoutLinks(rules[i].Path)
+		l.sockets = append(l.sockets, rules[i].Path)
 	}
+	l.socketEntries = rules
 	return nil
 }
 

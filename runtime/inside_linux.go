@@ -46,8 +46,9 @@ func (in inside) resolve(p bpf.TracedPath) string {
 // resolution is the resolving of one path. left bounds all that is done for it: links can be made to lead anywhere.
 type resolution struct {
 	inside
-	left int
-	past *past
+	left  int
+	steps int // how many changes are looked at, where there is a past
+	past  *past
 	// visited are the names that walk went through, nil where nobody asks.
 	visited map[string]struct{}
 }

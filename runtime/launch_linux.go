@@ -41,10 +41,12 @@ type launch struct {
 	hooked    *hookedNames      // nil unless hooks in the kernel stand in for the broker
 	held      *heldNames        // nil unless placeholders do
 	// uncaptured says why connections are not captured, nil if they are.
-	uncaptured  error
-	sockets     []string     // locations of Unix sockets of the host that the command may connect to
-	socketRules *socketRules // nil where nobody asks
-	tmp         string       // TMPDIR
+	uncaptured error
+	sockets    []string // locations of Unix sockets of the host that the command may connect to
+	// socketEntries are the same with the entries behind them.
+	socketEntries []policy.PathRule
+	socketRules   *socketRules // nil where nobody asks
+	tmp           string       // TMPDIR
 	attempt
 	monitored
 	env        []string

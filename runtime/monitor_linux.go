@@ -77,20 +77,8 @@ func (l *launch) watchNothing(reason error) {
 		"Why: %v. Run srt as root, or where it may install a seccomp listener, or without asking for such reports.", reason))
 }
 
-// reportAccess tells of one system call that failed, if the command's plan is behind it. pid is the host's number, comm the
-// process's name, call that of the system call. path is absolute, without "." and "..", and without symbolic links as far as
-// they are followed. It is for sources that know the call to have been refused; see explainAccess for those that know its
-// error.
-func (l *launch) reportAccess(pid int, comm, call, path string, a fsview.Access) {
-	if l.judge == nil {
-		return
-	}
-	if v := l.judge.Judge(path, a); v.Denied {
-		l.reportJudgement(refusedAccess{pid: pid, comm: comm, call: call, path: path, access: a}, v)
-	}
-}
-
-// refusedAccess is one path of a system call that failed.
+// refusedAccess is one path of a system call that failed: absolute, without "." and "..", and without symbolic links as far as
+// they are followed. pid is the host's number, comm the process's name, call that of the system call.
 type refusedAccess struct {
 	at         time.Time // zero: now
 	pid        int

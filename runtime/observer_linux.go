@@ -36,7 +36,14 @@ func (l *launch) reportObserved(d broker.Denial) {
 	if d.Access == fsview.AccessCreate && l.hooked.reports(d.Path) {
 		return
 	}
-	l.reportAccess(d.PID, d.Process, d.Call, d.Path, d.Access)
+	r := refusedAccess{pid: d.PID, comm: d.Process, call: d.Call, path: d.Path, access: d.Access, other: d.Other, apart: d.Apart}
+	v := l.judge.Judge(d.Path, d.Access)
+	if d.Apart {
+		v = l.judge.Between(d.Other, d.Path)
+	}
+	if v.Denied {
+		l.reportJudgement(r, v)
+	}
 }
 
 // countUnobserved notes the calls of which the observer could not tell whether they were refused, and the reports that were

@@ -23,6 +23,8 @@ const (
 // changeLog is what a sandbox changed about names, by their places in time. *bpf.History is one.
 type changeLog interface {
 	At(place uint64) bpf.Change
+	Next(names []string, from uint64) uint64
+	Last(names []string, before uint64) (place uint64, ok bool)
 }
 
 // past tells what was at a path when a call was refused, from what is there now and what the sandbox has changed since: a
@@ -63,15 +65,16 @@ const (
 // at is what was at a location just before the change at a place. The location holds no link.
 func (r *resolution) at(location string, since uint64) (target string, found seen) {
 	p := r.past
-	for k := since; k < p.end; k++ {
+	names := strings.Split(location, "/")
+	for k := p.log.Next(names, since); k < p.end; k = p.log.Next(names, k+1) {
 		c := p.log.At(k)
-		if c.Kind == bpf.ChangeUnknown {
+		if r.steps--; r.steps < 0 || c.Kind == bpf.ChangeUnknown {
 			return "", seenUnknown
 		}
 		next, how := r.carry(location, k, &c)
 		switch how {
 		case carriedOn:
-			location = next
+			location, names = next, strings.Split(next, "/")
 		case carriedNew:
 			return "", seenNothing
 		case carriedAway:
@@ -119,13 +122,18 @@ func (r *resolution) carry(location string, k uint64, c *bpf.Change) (next strin
 
 // before is what had a location that it lost at a place, by how it got it.
 func (r *resolution) before(location string, k uint64) (target string, found seen) {
-	for ; k > 0; k-- {
-		c := r.past.log.At(k - 1)
-		if c.Kind == bpf.ChangeUnknown {
+	for {
+		place, ok := r.past.log.Last(strings.Split(location, "/"), k)
+		if !ok {
 			return "", seenUnknown
 		}
-		after := r.changed(location, k-1, 1, c.New)
-		before := r.changed(location, k-1, 0, c.Old)
+		k = place
+		c := r.past.log.At(k)
+		if r.steps--; r.steps < 0 || c.Kind == bpf.ChangeUnknown {
+			return "", seenUnknown
+		}
+		after := r.changed(location, k, 1, c.New)
+		before := r.changed(location, k, 0, c.Old)
 		switch {
 		case after != "" && c.Kind == bpf.ChangeLink:
 			if after != location {
@@ -133,13 +141,13 @@ func (r *resolution) before(location string, k uint64) (target string, found see
 			}
 			return c.Target, seenLink
 		case after != "" && c.Kind == bpf.ChangeName, after != "" && c.Kind == bpf.ChangeMove, after != "" && c.Kind == bpf.ChangeSwap:
-			old := r.nameAt(k-1, 0, c.Old)
+			old := r.nameAt(k, 0, c.Old)
 			if old == "" {
 				return "", seenUnknown
 			}
 			location = old + location[len(after):]
 		case before != "" && c.Kind == bpf.ChangeSwap:
-			other := r.nameAt(k-1, 1, c.New)
+			other := r.nameAt(k, 1, c.New)
 			if other == "" {
 				return "", seenUnknown
 			}
@@ -148,13 +156,11 @@ func (r *resolution) before(location string, k uint64) (target string, found see
 			return "", seenOther // the name was free: what had it later was made by a call that makes no link
 		}
 	}
-	return "", seenUnknown
 }
 
 // changed is the path of a change, if a location is at or beneath it.
 func (r *resolution) changed(location string, k uint64, which int, p bpf.TracedPath) string {
-	name := lastName(p)
-	if name == "" || !strings.Contains(location, name) {
+	if p.LastName() == "" {
 		return ""
 	}
 	if found := r.nameAt(k, which, p); found != "" && policy.Covers(found, location) {
@@ -177,7 +183,7 @@ func (r *resolution) nameAt(k uint64, which int, p bpf.TracedPath) string {
 	if unknown {
 		found = ""
 	}
-	if r.left < 0 {
+	if r.left < 0 || r.steps < 0 {
 		return ""
 	}
 	if len(names.known) >= maxChangedNames || names.known == nil {
@@ -185,19 +191,6 @@ func (r *resolution) nameAt(k uint64, which int, p bpf.TracedPath) string {
 	}
 	names.known[key] = found
 	return found
-}
-
-// lastName is the name that a path ends in; empty where it is no name.
-func lastName(p bpf.TracedPath) string {
-	text := p.Text
-	if text == "" {
-		text = p.Dir
-	}
-	text = strings.TrimRight(text, "/")
-	if text = text[strings.LastIndexByte(text, '/')+1:]; text == "." || text == ".." {
-		return ""
-	}
-	return text
 }
 
 // maxLinksWalked is how many links the kernel follows in one path (path_resolution(7)).

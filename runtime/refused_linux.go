@@ -14,7 +14,8 @@ import (
 
 // How much is done for one refused call, once names have changed meanwhile.
 const (
-	maxResolvedPast = 4096
+	maxResolvedPast = 4096  // paths that are looked up
+	maxStepsPast    = 50000 // changes that are looked at
 	// nearby is how many changes by other threads, before and after the call returned, may have taken effect on the other side
 	// of what it did: a record says when a call returned, not when the kernel looked for its path.
 	nearby       = 16
@@ -30,17 +31,26 @@ func (c *tracedCommand) tell(r bpf.Refused) (refused bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.explained(&r) {
+	call := &refusedCall{Refused: r}
+	if c.explained(call) {
 		return true
 	}
 	if r.Errno != 0 {
-		c.setAside(r)
+		c.setAside(call)
 	}
 	return false
 }
 
+// refusedCall is a refused call, and what may still be done to find out where its paths led: a command can make that any amount
+// of work.
+type refusedCall struct {
+	bpf.Refused
+	left, steps int
+}
+
 // explained reports a call if a rule is behind it, by where its paths led at about the time of it.
-func (c *tracedCommand) explained(r *bpf.Refused) bool {
+func (c *tracedCommand) explained(r *refusedCall) bool {
+	r.left, r.steps = maxResolvedPast, maxStepsPast
 	in := inside{c.root, nameOf}
 	where := in.present(r)
 	end := r.History.Settle()
@@ -66,9 +76,9 @@ const (
 )
 
 // setAside keeps a call for a second look. The caller holds mu.
-func (c *tracedCommand) setAside(r bpf.Refused) {
+func (c *tracedCommand) setAside(r *refusedCall) {
 	if len(c.aside) >= maxAside {
-		c.settleFor(&c.aside[0])
+		c.settleFor(c.aside[0])
 		c.aside = c.aside[1:]
 	}
 	c.aside = append(c.aside, r)
@@ -83,7 +93,7 @@ func (c *tracedCommand) lookAgain(all bool) {
 	defer c.mu.Unlock()
 	done, now := 0, monotonicNow()
 	for done < len(c.aside) && (all || now-c.aside[done].Monotonic >= asideFor) {
-		c.settleFor(&c.aside[done])
+		c.settleFor(c.aside[done])
 		done++
 	}
 	if c.aside = c.aside[done:]; len(c.aside) > 0 && !all {
@@ -95,11 +105,12 @@ func (c *tracedCommand) lookAgain(all bool) {
 
 // settleFor decides about a call for good. What cannot be told is counted as lost: where a path led that is another now, and
 // what refuses writing where no rule does. The caller holds mu.
-func (c *tracedCommand) settleFor(r *bpf.Refused) {
+func (c *tracedCommand) settleFor(r *refusedCall) {
 	if c.explained(r) {
 		return
 	}
 	in := inside{c.root, nameOf}
+	r.left, r.steps = maxResolvedPast, maxStepsPast
 	where := c.reading(in, r, r.Since, r.History.Settle())
 	if where.unknown || !r.History.Known(r.Since) || r.Errno == unix.EROFS && !in.readOnly(where) {
 		c.launch.cmd.sandbox.noteLost(1)
@@ -114,7 +125,7 @@ type reading struct {
 }
 
 // pathsOf are all paths of a call.
-func pathsOf(r *bpf.Refused) []bpf.TracedPath {
+func pathsOf(r *refusedCall) []bpf.TracedPath {
 	if r.Other == nil {
 		return r.Paths
 	}
@@ -122,7 +133,7 @@ func pathsOf(r *bpf.Refused) []bpf.TracedPath {
 }
 
 // present is where the paths lead now.
-func (in inside) present(r *bpf.Refused) (w reading) {
+func (in inside) present(r *refusedCall) (w reading) {
 	for _, p := range pathsOf(r) {
 		w.paths = append(w.paths, in.resolve(p))
 	}
@@ -130,23 +141,24 @@ func (in inside) present(r *bpf.Refused) (w reading) {
 }
 
 // reading is where the paths led just before the change at a place.
-func (c *tracedCommand) reading(in inside, r *bpf.Refused, at, end uint64) (w reading) {
+func (c *tracedCommand) reading(in inside, r *refusedCall, at, end uint64) (w reading) {
 	w.visited = map[string]struct{}{}
 	for _, p := range pathsOf(r) {
-		res := resolution{inside: in, left: maxResolvedPast, visited: w.visited}
+		res := resolution{inside: in, left: r.left, steps: r.steps, visited: w.visited}
 		res.past = &past{log: r.History, end: end, now: res.look, names: &c.names}
 		found, unknown := p.Dir, false
 		if p.Text != "" {
 			found, unknown = res.walk(p, at)
 		}
-		w.paths, w.unknown = append(w.paths, found), w.unknown || unknown || res.left < 0
+		r.left, r.steps = res.left, res.steps
+		w.paths, w.unknown = append(w.paths, found), w.unknown || unknown || r.left < 0 || r.steps < 0
 	}
 	return w
 }
 
 // overlapping are the places of changes that other threads made at about the time of a call, of names on its way: it may have
 // seen them done, or not yet. Where nothing has changed there is none.
-func (c *tracedCommand) overlapping(r *bpf.Refused, end uint64, w reading) (places []uint64) {
+func (c *tracedCommand) overlapping(r *refusedCall, end uint64, w reading) (places []uint64) {
 	if r.History == nil || end == 0 {
 		return nil
 	}
@@ -162,8 +174,8 @@ func (c *tracedCommand) overlapping(r *bpf.Refused, end uint64, w reading) (plac
 		if change.TID == r.TID || change.Kind == bpf.ChangeUnknown || (change.Monotonic-r.Monotonic).Abs() > nearbyWithin {
 			continue
 		}
-		_, old := w.visited[lastName(change.Old)]
-		if _, made := w.visited[lastName(change.New)]; !old && !made {
+		_, old := w.visited[change.Old.LastName()]
+		if _, made := w.visited[change.New.LastName()]; !old && !made {
 			continue
 		}
 		if k < r.Since {
@@ -176,7 +188,7 @@ func (c *tracedCommand) overlapping(r *bpf.Refused, end uint64, w reading) (plac
 }
 
 // explain reports the paths of a call that a rule is about, and tells whether there is one.
-func (c *tracedCommand) explain(r *bpf.Refused, w reading) (refused bool) {
+func (c *tracedCommand) explain(r *refusedCall, w reading) (refused bool) {
 	l := c.launch
 	for i, p := range r.Paths {
 		location := w.paths[i]
@@ -223,7 +235,7 @@ var changedFirst = []bpf.Effect{bpf.EffectChange, bpf.EffectCreate}
 
 // explainApart reports a rename or link between two places that are both granted, but by entries of their own, each of which
 // is a mount of its own.
-func (c *tracedCommand) explainApart(r *bpf.Refused, w reading) bool {
+func (c *tracedCommand) explainApart(r *refusedCall, w reading) bool {
 	from, to := w.paths[0], w.paths[1]
 	if r.Other != nil {
 		from, to = to, from

@@ -126,8 +126,8 @@ type tracedCommand struct {
 
 	mu    sync.Mutex // of what follows
 	names changedNames
-	aside []bpf.Refused // by time
-	again *time.Timer   // nil while nothing is set aside
+	aside []*refusedCall // by time
+	again *time.Timer    // nil while nothing is set aside
 }
 
 // armTracer begins the tracing of a sandbox that has its namespaces and no command yet. A command that cannot be traced

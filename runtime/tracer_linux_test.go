@@ -73,6 +73,7 @@ var tracedActions = map[string]func(p []string) error{
 	"rename":   func(p []string) error { return unix.Rename(p[0], p[1]) },
 	"link":     func(p []string) error { return unix.Link(p[0], p[1]) },
 	"symlink":  func(p []string) error { return unix.Symlink("target", p[0]) },
+	"linkto":   func(p []string) error { return unix.Symlink(p[1], p[0]) },
 	"mknod":    func(p []string) error { return unix.Mknod(p[0], unix.S_IFIFO|0o600, 0) },
 	"device":   func(p []string) error { return unix.Mknod(p[0], unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))) },
 	"chmod":    func(p []string) error { return unix.Chmod(p[0], 0o600) },
@@ -83,6 +84,13 @@ var tracedActions = map[string]func(p []string) error{
 	"exec":     func(p []string) error { return unix.Exec(p[0], p[:1], nil) },
 	"readlink": func(p []string) error { _, err := unix.Readlink(p[0], make([]byte, 99)); return err },
 	"chdir":    func(p []string) error { return unix.Chdir(p[0]) },
+	"flicker": func(p []string) error { // from here on, a link is there and is not
+		go func() {
+			for unix.Symlink(p[1], p[0]) == nil && unix.Unlink(p[0]) == nil {
+			}
+		}()
+		return nil
+	},
 	"in": func(p []string) error { // a path beneath a directory as a descriptor
 		fd, err := unix.Open(p[0], unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {

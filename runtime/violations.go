@@ -62,8 +62,9 @@ type Violation struct {
 	PID     int
 	Process string
 
-	target  string
-	creates bool
+	target         string
+	creates, apart bool
+	other, modes   string // as in violation.Event
 }
 
 // newViolation takes the parts of a record apart.
@@ -71,7 +72,7 @@ func newViolation(r violation.Record) Violation {
 	e := r.Event
 	v := Violation{Seq: r.Seq, Repeats: r.Repeats, Time: e.Time, Kind: e.KindOf(), Line: r.Line, Key: e.CommandID, Command: r.Command,
 		Op: string(e.Operation), Reason: e.Reason, Rule: e.Rule, Entry: e.Entry, PID: e.PID, Process: e.Process,
-		target: e.Target, creates: e.Creates}
+		target: e.Target, creates: e.Creates, apart: e.Apart, other: e.Other, modes: e.Modes}
 	v.Path, v.Host, v.Port = e.Object()
 	return v
 }
@@ -80,7 +81,7 @@ func newViolation(r violation.Record) Violation {
 func (v Violation) record() violation.Record {
 	return violation.Record{Seq: v.Seq, Repeats: v.Repeats, Line: v.Line, Command: v.Command, Key: violation.Carrier(v.Key), Event: violation.Event{
 		Time: v.Time, PID: v.PID, Process: v.Process, Operation: violation.Operation(v.Op), Target: v.target, Kind: v.Kind,
-		Creates: v.creates, Rule: v.Rule, Entry: v.Entry, Reason: v.Reason, CommandID: v.Key}}
+		Creates: v.creates, Apart: v.apart, Other: v.other, Modes: v.modes, Rule: v.Rule, Entry: v.Entry, Reason: v.Reason, CommandID: v.Key}}
 }
 
 // Advice says which setting would allow it, as text for a person: `network.allowedDomains: add "example.com"`. It is never

@@ -60,6 +60,8 @@ type Verdict struct {
 	Advice string `json:"advice,omitempty"`
 	// Notes are sentences about what decides beside the settings.
 	Notes []string `json:"notes,omitempty"`
+
+	modes string // as in violation.Event
 }
 
 // String is the verdict as one line: `write /home/me/.bashrc: denied by filesystem.denyWrite.2 ("~/.bashrc"): ...`. It is
@@ -223,7 +225,7 @@ func (v *Verdict) advise() {
 	if v.Allowed {
 		return
 	}
-	e := violation.Event{Target: v.Path, Rule: v.Rule, Entry: v.Entry, Reason: v.Reason}
+	e := violation.Event{Target: v.Path, Rule: v.Rule, Entry: v.Entry, Reason: v.Reason, Modes: v.modes}
 	switch v.Kind {
 	case QueryRead:
 		e.Operation, e.Kind = "openat", violation.KindFileRead

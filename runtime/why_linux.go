@@ -11,6 +11,7 @@ import (
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/runtime/policy"
+	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
 // planJudge answers questions about paths from the plan of a launch that does not take place.
@@ -82,6 +83,9 @@ func (j *planJudge) why(v *Verdict) error {
 	v.Access = access.String()
 	found := j.judge.Judge(at, access)
 	v.take(&found)
+	if found.Denied {
+		v.modes = refusedByModes(at, "", access)
+	}
 	if v.Allowed {
 		j.allowed(v, access, missing)
 	}
@@ -207,12 +211,20 @@ func (j *planJudge) whyUnix(v *Verdict, p string) {
 		v.Rule = policy.RuleAllUnixSockets
 		v.Reason = "without a broker every Unix socket is refused: " + l.uncaptured.Error()
 		v.Notes = nil
+	case notSocket(at):
+		v.Rule, v.Reason = policy.RuleUnixSockets, violation.ReasonNoSocket
 	case rule == nil:
 		v.Rule, v.Reason = policy.RuleUnixSockets, "no entry names that socket of the host"
 	default:
 		v.Rule, v.Entry = rule.Key, rule.Entry
 		j.whyListed(v, at)
 	}
+}
+
+// notSocket tells whether there is something that is no socket.
+func notSocket(at string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(at, &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFSOCK
 }
 
 // whyListed judges a socket that is listed: where the command may write, only what lay there when it started counts.
@@ -229,8 +241,6 @@ func (j *planJudge) whyListed(v *Verdict, at string) {
 		if !v.Allowed {
 			v.Reason += ", and in a place that the command may write only sockets count that are there when it starts"
 		}
-	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		v.Reason = "what is there is no socket"
 	case !j.rules.allowed(at, st.Dev, st.Ino):
 		v.Reason = "it lies in a place that the command may write, with more sockets than can be told apart there"
 	case st.Nlink > 1:

@@ -199,7 +199,7 @@ func TestWhyUnix_NET80(t *testing.T) {
 	for name, want := range map[string]string{
 		"listed": "allowed by network.allowUnixSockets.0", "work/w": "allowed by network.allowUnixSockets.1",
 		"work/w/none": "only sockets count that are there", "secret/s": "denied by filesystem.denyRead.0", "other": "no entry names that socket",
-		"work/f": "denied by network.allowUnixSockets: no entry", "twice": "more than one name",
+		"work/f": "denied by network.allowUnixSockets: what is there is no socket", "twice": "more than one name",
 	} {
 		v, err := s.Why(context.Background(), Query{QueryUnix, filepath.Join(dir, name)})
 		if err != nil || !strings.Contains(v.String(), want) {

@@ -32,7 +32,8 @@ var ruleAdvice = [...]struct{ prefix, text string }{
 	{allowRead, allowRead + ": add {path}"},
 	{deniedDomains, "{rule} refuses it: remove that entry; no list lifts it"},
 	{allowedDomains, allowedDomains + ": add {host}"},
-	{unixSockets + ".", "{rule} names it already, and that is not enough: {reason}"},
+	{unixSockets + ".", "{rule} names it already: in a place that the command may write, only a socket counts that is there when it " +
+		"starts and has no other name"},
 	{unixSockets, unixSockets + ": add {path}"},
 	{"network.refuseOpaqueTunnels", "network.refuseOpaqueTunnels: set it to false to let tunnels through that cannot be inspected"},
 	{"network.requireHostMatch", "network.requireHostMatch: set it to false to let requests name another host than the one connected to"},
@@ -73,7 +74,6 @@ const (
 	apartAdvice = "each path is allowed, by entries of their own ({rule} is one), and a rename or link does not lead from one to another: add {place} to " +
 		allowWrite + ", which holds both, or copy"
 	wideAdvice = "a rename or link stays within one entry of " + allowWrite + ", and no directory below the root holds both paths: copy instead"
-	noSocket   = "what is there is no socket"
 )
 
 // Advice says which setting would allow the event, as text that a person can act on and partly paste:
@@ -95,15 +95,15 @@ func (e Event) Advice() string {
 	}
 	file, _, _ := e.Object()
 	return Clean(strings.NewReplacer("{rule}", rule, "{path}", pathEntry(file), "{place}", pathEntry(e.place(file)),
-		"{modes}", quoted(e.Modes), "{reason}", e.Reason).Replace(text))
+		"{modes}", quoted(e.Modes)).Replace(text))
 }
 
 func (e Event) adviceText() string {
 	switch {
 	case e.Modes != "":
 		return modesAdvice
-	case e.Rule == unixSockets && e.Reason == noSocket:
-		return "nothing in the settings allows it: " + noSocket
+	case e.Rule == unixSockets && e.Reason == ReasonNoSocket:
+		return "nothing in the settings allows it: " + ReasonNoSocket
 	case e.Other != "" && (e.Apart || e.Rule == allowWrite) && e.place(e.Target) == "/" && path.Dir(e.Target) != path.Dir(e.Other):
 		return wideAdvice
 	case e.Apart:

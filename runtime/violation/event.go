@@ -31,6 +31,9 @@ func (o Operation) network() bool {
 // ReasonOpaqueTunnel is the reason of a SOCKSTunnel event (NET-38, NET-70).
 const ReasonOpaqueTunnel = "refuseOpaqueTunnels"
 
+// ReasonNoSocket is the reason where something that is no Unix socket is asked about as one.
+const ReasonNoSocket = "what is there is no socket"
+
 // Event is one refused operation. It is a value: nothing changes it once it is made, and it may be shared.
 //
 // What a sandboxed process can write (Target, and CommandID where it comes from a user name) only informs reports: no

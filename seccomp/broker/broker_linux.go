@@ -25,6 +25,14 @@ type Judge interface {
 	Redirect(location string) (why string, denied bool)
 }
 
+// Follower is a Judge that follows directories: while Follows says so, it hears of each that is about to be renamed, whatever
+// comes of that, before anything is done. It decides nothing by it. Both paths are as for Judge, and it is asked by many
+// goroutines at once.
+type Follower interface {
+	Follows() bool
+	Renames(from, to string)
+}
+
 // Hand performs system calls within the sandbox. *ns.Hand is one.
 type Hand interface {
 	Program() *ns.Program
@@ -50,7 +58,11 @@ type Denial struct {
 	// (Config.Observe): Access is what was refused at Path, an absolute location. PID is then the process.
 	Observed bool
 	Access   fsview.Access
-	Err      error // what failed unexpectedly; nil for a refusal
+	// Other is the other path of an observed call with two, and Apart says that neither is denied: the two are on different
+	// mounts of one file system.
+	Other string
+	Apart bool
+	Err   error // what failed unexpectedly; nil for a refusal
 }
 
 // Config is what a Server works with.

@@ -66,7 +66,7 @@ func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags 
 // renameBetween performs a rename whose arguments have been read.
 func (c *call) renameBetween(t twoPaths) outcome {
 	judge := c.s.config.Judge
-	if t.toErrno == 0 && !c.rooted() && !judge.Reads() && t.flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
+	if t.toErrno == 0 && !c.rooted() && !judge.Reads() && !c.follows() && t.flags&^uint32(unix.RENAME_NOREPLACE) == 0 && !c.suspectPath(t.to) {
 		if out, slow := c.renameFast(t); !slow {
 			return out
 		}
@@ -88,7 +88,31 @@ func (c *call) renameBetween(t twoPaths) outcome {
 	if out, denied := c.judgeRename(old, target, t.flags); denied {
 		return out
 	}
+	if c.follows() {
+		c.tellMove(old, target)
+		if t.flags&unix.RENAME_EXCHANGE != 0 {
+			c.tellMove(target, old)
+		}
+	}
 	return c.renameAt(old, target, t.flags)
+}
+
+// follows tells whether the judge has to hear of directories that are renamed.
+func (c *call) follows() bool {
+	f, ok := c.s.config.Judge.(Follower)
+	return ok && f.Follows()
+}
+
+// tellMove has the judge hear of a directory that is about to be renamed. What cannot be located is left out.
+func (c *call) tellMove(from, to place) {
+	if i, errno := c.look(from.object); errno != 0 || i.kind() != unix.S_IFDIR {
+		return
+	}
+	before, errno := c.location(from)
+	after, errno2 := c.location(to)
+	if errno == 0 && errno2 == 0 {
+		c.s.config.Judge.(Follower).Renames(before, after)
+	}
 }
 
 // startMove keeps every other rename, and the making of directories, from happening until the function that it gives is

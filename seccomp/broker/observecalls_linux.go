@@ -211,10 +211,11 @@ func (c *call) lookTimes(dirfd int32, at uint64, flags uint32) {
 }
 
 // lookMake looks at the making of a name, of a directory or not.
-func (c *call) lookMake(dirfd int32, at uint64, directory bool) {
-	if where, ok := c.spotAt(dirfd, at, wanted{name: true, noSlash: !directory}); ok {
+func (c *call) lookMake(dirfd int32, at uint64, directory bool) (where spot, ok bool) {
+	if where, ok = c.spotAt(dirfd, at, wanted{name: true, noSlash: !directory}); ok {
 		c.seeMake(&where)
 	}
+	return where, ok
 }
 
 func (c *call) lookRemove(dirfd int32, at uint64) {
@@ -226,9 +227,38 @@ func (c *call) lookRemove(dirfd int32, at uint64) {
 // lookLink looks at the making of a further name: the new one is judged (VIO-10).
 func (c *call) lookLink(fromFD int32, from uint64, toFD int32, to uint64, flags uint32) {
 	old, ok := c.spotAt(fromFD, from, wanted{follow: flags&unix.AT_SYMLINK_FOLLOW != 0, empty: flags&unix.AT_EMPTY_PATH != 0})
-	if ok && old.errno != unix.ENOENT {
-		c.lookMake(toFD, to, false)
+	if !ok || old.errno == unix.ENOENT {
+		return
 	}
+	if next, ok := c.lookMake(toFD, to, false); ok && next.fd < 0 {
+		c.seePair(&old, &next)
+	}
+}
+
+// seePair notes the other path of what was seen of a call with two, and where nothing was, that both are allowed and the way
+// between them is not: no name goes from one mount to another, though they show the same file system.
+func (c *call) seePair(old, next *spot) {
+	for i := range c.seen {
+		if c.seen[i].Other = next.path; c.seen[i].Path == next.path {
+			c.seen[i].Other = old.path
+		}
+	}
+	if len(c.seen) > 0 || old.fd < 0 || next.fd < 0 && !next.inDir {
+		return
+	}
+	to := next.fd
+	if to < 0 {
+		to = next.dir
+	}
+	one, errno := c.look(old.fd)
+	two, errno2 := c.look(to)
+	switch {
+	case errno != 0, errno2 != 0, one.Mnt_id == two.Mnt_id, one.Dev_major != two.Dev_major, one.Dev_minor != two.Dev_minor:
+		return
+	case one.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, next.fd >= 0 && two.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
+		return // what is a mount itself stays in its place
+	}
+	c.seen = append(c.seen, Denial{Call: c.name, Path: next.path, Other: old.path, Apart: true, Access: fsview.AccessCreate, Observed: true})
 }
 
 // lookRename looks at both names (VIO-10).
@@ -247,6 +277,7 @@ func (c *call) lookRename(fromFD int32, from uint64, toFD int32, to uint64, flag
 	case old.errno == unix.ENOENT:
 		return // there is nothing to move
 	}
+	defer c.seePair(&old, &next)
 	if next.fd >= 0 && c.seeRemove(&next) || next.fd < 0 && c.seeMake(&next) {
 		return
 	}
