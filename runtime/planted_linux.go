@@ -172,14 +172,14 @@ func stateOf(p string) (plantedFound, fileState) {
 	if unix.Fstat(fd, &st) != nil {
 		return plantedUnknown, fileState{}
 	}
-	return plantedObject, fileState{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
+	return plantedObject, fileState{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
 }
 
 // came is where a name came to be or was changed; ok is false where it did not, or is gone again.
 func (j *plantedJudge) came(p string, before plantedBefore) (at string, ok bool) {
 	var st unix.Stat_t
 	if unix.Lstat(p, &st) == nil {
-		now := fileState{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
+		now := fileState{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
 		if before.found != plantedObject || now != before.object {
 			return p, true
 		}

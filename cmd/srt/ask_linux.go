@@ -22,6 +22,10 @@ const (
 	reasonDisturbed  = "the command ran while srt asked about it"
 )
 
+// disturbedText precedes a question that was put before and disturbed.
+const disturbedText = "srt: the command ran during the last question although it was stopped, so no answer to that counts, and what it\r\n" +
+	"     showed may have been the command's. This is the question, anew:\r\n"
+
 // How a question is kept from a command that continues itself although it was stopped.
 const (
 	// maxDisturbed is how many questions about a host may be disturbed before it is refused.

@@ -49,10 +49,6 @@ func questionText(t target, command, code string, timeout time.Duration) string 
 	return b.String()
 }
 
-// disturbedText precedes a question that was put before and disturbed.
-const disturbedText = "srt: the command ran during the last question although it was stopped, so no answer to that counts, and what it\r\n" +
-	"     showed may have been the command's. This is the question, anew:\r\n"
-
 // answers are the words of a person. Those that allow need the code beside them.
 var answers = []struct {
 	word     string
