@@ -28,13 +28,6 @@ const (
 // while they wait.
 const violationBuffer = 8192
 
-// readerPatience is how long srt waits at its start for the reader of a FIFO, which may be started beside it, and readerPause
-// how long between two looks.
-const (
-	readerPatience = 2 * time.Second
-	readerPause    = 5 * time.Millisecond
-)
-
 // flushPatience is how long srt waits at its end for a reader of --violations that is slow.
 const flushPatience = 2 * time.Second
 

@@ -14,6 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// readerPatience is how long srt waits at its start for the reader of a FIFO, which may be started beside it, and readerPause
+// how long between two looks.
+const (
+	readerPatience = 2 * time.Second
+	readerPause    = 5 * time.Millisecond
+)
+
 // openReport opens a file to append to, which no command inherits. It does not follow a link in the place of the file: a
 // command that ran before may have left one there, and what is written holds names of its choosing. The links of /dev are
 // the system's. Nor does it wait for long at a FIFO, which such a command may have left as well.
