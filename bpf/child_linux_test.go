@@ -90,6 +90,7 @@ var actions = map[string]func(string) error{
 	"supported": func(string) error { return supportedAsText() },
 	"mkdir":     func(name string) error { return unix.Mkdir(name, 0o700) },
 	"rmdir":     unix.Rmdir,
+	"unlink":    unix.Unlink,
 	"call":      rawCall,
 	"read":      openForReading,
 	"repeat":    repeat,

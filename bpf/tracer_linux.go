@@ -22,6 +22,7 @@ const (
 	mapMisses
 	mapScratch
 	mapEvents
+	mapQuiet
 	tracerMapCount
 )
 
@@ -39,6 +40,7 @@ var tracerMaps = [tracerMapCount]mapSpec{
 	mapMisses:  {"misses", kindLRU, missSize, 8, maxMisses, 0},
 	mapScratch: {"scratch", kindPercpuArray, 4, eventSize, 1, 0},
 	mapEvents:  {"events", kindRingbuf, 0, 0, eventsSize, 0},
+	mapQuiet:   {"quiet", kindArray, 4, 4, 1, 0},
 }
 
 // Tracer tells what the kernel refuses to the sandboxes of this process, by one program that sees each system call of the

@@ -20,7 +20,7 @@ func TestTracer_LeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := ownObjects(t)
-	if len(made) != 7 { // five maps, a program and its link
+	if len(made) != 8 { // five maps, a program and its link
 		t.Fatalf("made: %v", made)
 	}
 	_, err = trace.Close()
@@ -222,7 +222,7 @@ func TestTracer_LeavesNothingWhenKilled(t *testing.T) {
 	c := start(t, victim)
 	c.must("trace")
 	made := objectsOf(t, victim.Process.Pid)
-	if len(made) != 7 {
+	if len(made) != 8 {
 		t.Fatalf("made: %v", made)
 	}
 	if err := victim.Process.Kill(); err != nil {

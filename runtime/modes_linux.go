@@ -26,11 +26,8 @@ func refusedByModes(location, call string, a fsview.Access) string {
 		what, ask = path.Dir(location), unix.W_OK|unix.X_OK
 	}
 	fd, err := openCached(what)
-	if errors.Is(err, unix.EACCES) {
-		return unsearchable(what)
-	}
 	if err != nil {
-		return ""
+		return unsearchable(what)
 	}
 	defer unix.Close(fd)
 	if a == fsview.AccessWrite && ownersCall(call) {

@@ -26,7 +26,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
-enum { BPF_F_NO_PREALLOC = 1, BPF_RB_AVAIL_DATA = 0 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_RB_AVAIL_DATA = 0, BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

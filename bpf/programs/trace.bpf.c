@@ -9,6 +9,7 @@
  *	misses   what was looked for in vain, and is known to be no refusal
  *	scratch  where a record is written, before its length is known
  *	events   the records, for the owner of the maps alone
+ *	quiet    whether records wait that nobody was woken up for
  */
 #include "trace.h"
 
@@ -33,10 +34,34 @@ static __always_inline int refusal(long ret, const struct call *call, const stru
 	return 0;
 }
 
-/* crowded says whether so much waits to be read that what remains is kept for refusals. */
-static __always_inline int crowded(void)
+/* waiting is how much waits to be read. */
+static __always_inline __u64 waiting(void)
 {
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENTS_SIZE / 2;
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+}
+
+/*
+ * put gives a record to the reader. A change is of use once a refusal is told, and wakes nobody up before there are many. The
+ * kernel wakes nobody for a record that others wait before, so the next refusal has to ask for it.
+ */
+static __always_inline long put(struct event *e, int change)
+{
+	__u64 flags = 0;
+	__u32 zero = 0, *asleep = bpf_map_lookup_elem(&quiet, &zero);
+	long failed;
+
+	if (!asleep)
+		return -1;
+	if (change && waiting() < EVENTS_SIZE / 8) {
+		flags = BPF_RB_NO_WAKEUP;
+	} else if (change || *asleep) {
+		flags = BPF_RB_FORCE_WAKEUP;
+		*asleep = 0;
+	}
+	failed = bpf_ringbuf_output(&events, e, offsetof(struct event, data) + used(e), flags);
+	if (flags == BPF_RB_NO_WAKEUP)
+		*asleep = 1;
+	return failed;
 }
 
 /*
@@ -69,7 +94,7 @@ static __always_inline void tell(struct traced *s, const struct call *call, cons
 	e->base[1] = e->text[1] = 0;
 	if (call->shape & (CALL_TWO | CALL_OTHER))
 		place(e, 1, task, args, call->dir[1], call->path[1], 0);
-	if (bpf_ringbuf_output(&events, e, offsetof(struct event, data) + used(e), 0)) {
+	if (put(e, change)) {
 		if (change)
 			__sync_fetch_and_add(&s->gaps, 1);
 		else
@@ -108,7 +133,7 @@ int finished(__u64 *ctx)
 		return 0; /* the latter: not the command yet, or a helper of srt's */
 	if (change && call->shape & CALL_LINKS)
 		__sync_fetch_and_add(&s->links, 1);
-	if (change && crowded()) {
+	if (change && waiting() > EVENTS_SIZE / 2) { /* the rest is kept for refusals */
 		__sync_fetch_and_add(&s->gaps, 1);
 		return 0;
 	}

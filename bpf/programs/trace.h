@@ -109,6 +109,13 @@ struct {
 	__uint(max_entries, EVENTS_SIZE);
 } events SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} quiet SEC(".maps");
+
 /*
  * A search for something that is not there happens all the time, and is a refusal only where a directory is hidden. What the
  * reader has found to be none is kept for a while, so that it is not told again and again.

@@ -13,22 +13,9 @@ const (
 	RuleAllUnixSockets = "network.allowAllUnixSockets"
 )
 
-// ResolveSocketPaths turns the entries of network.allowUnixSockets into absolute, clean texts (NET-80): "~" is in.Home, a
-// relative entry starts at in.Cwd, and no character is special. It asks nothing of the disk, so links are still in them. An
-// entry that names nothing because there is no home is left out, which grants less. The error is a *PathError.
-func ResolveSocketPaths(entries []string, in PathInput) ([]string, error) {
-	rules, err := ResolveSockets(entries, in)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, r := range rules {
-		out = append(out, r.Path)
-	}
-	return out, nil
-}
-
-// ResolveSockets is ResolveSocketPaths with the entry behind each path.
+// ResolveSockets turns the entries of network.allowUnixSockets into absolute, clean texts (NET-80), each with the entry behind
+// it: "~" is in.Home, a relative entry starts at in.Cwd, and no character is special. It asks nothing of the disk, so links are
+// still in them. An entry that names nothing because there is no home is left out, which grants less. The error is a *PathError.
 func ResolveSockets(entries []string, in PathInput) ([]PathRule, error) {
 	var out []PathRule
 	for i, entry := range entries {
