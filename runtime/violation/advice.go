@@ -73,7 +73,8 @@ const (
 	modesAdvice = "no setting would help: the file modes of {modes} refuse it to this user as well"
 	apartAdvice = "each path is allowed, by entries of their own ({rule} is one), and a rename or link does not lead from one to another: add {place} to " +
 		allowWrite + ", which holds both, or copy"
-	wideAdvice = "a rename or link stays within one entry of " + allowWrite + ", and no directory below the root holds both paths: copy instead"
+	hiddenAdvice = "{rule} refuses it: remove that entry, or add {place} to " + allowWrite
+	wideAdvice   = "a rename or link stays within one entry of " + allowWrite + ", and no directory below the root holds both paths: copy instead"
 )
 
 // Advice says which setting would allow the event, as text that a person can act on and partly paste:
@@ -108,6 +109,8 @@ func (e Event) adviceText() string {
 		return wideAdvice
 	case e.Apart:
 		return apartAdvice
+	case e.Kind == KindFileWrite && strings.HasPrefix(e.Rule, "filesystem.denyRead."):
+		return hiddenAdvice // allowRead would give reading alone
 	}
 	if e.Rule != "" {
 		for _, a := range ruleAdvice {

@@ -42,6 +42,8 @@ func TestAdvice(t *testing.T) {
 
 		{"hidden", Event{Operation: "openat", Target: "/home/u/.ssh/known_hosts", Rule: "filesystem.denyRead.0", Entry: "~/.ssh"},
 			`filesystem.denyRead.0 ("~/.ssh") refuses it: remove that entry, or add "/home/u/.ssh/known_hosts" to filesystem.allowRead`},
+		{"hidden, to be written", Event{Operation: "openat", Kind: KindFileWrite, Target: "/s/k", Rule: "filesystem.denyRead.0", Entry: "/s"},
+			`filesystem.denyRead.0 ("/s") refuses it: remove that entry, or add "/s/k" to filesystem.allowWrite`},
 		{"hidden credential", Event{Operation: "openat", Target: "/k", Rule: "credentials.files.1.path", Entry: "/k"},
 			`credentials.files.1.path ("/k") refuses it: remove that entry; no list lifts the deny of a credential`},
 		{"read list", Event{Operation: "openat", Target: "/k", Rule: allowRead}, `filesystem.allowRead: add "/k"`},
