@@ -11,7 +11,7 @@
  *	events   the records, for the owner of the maps alone
  *	quiet    whether records wait that nobody was woken up for
  */
-#include "trace.h"
+#include "walk.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
