@@ -43,16 +43,17 @@ func (h *History) Known(since uint64) bool {
 	if h.askGaps != nil {
 		h.askGaps()
 	}
-	return h.Next(nil, since) == h.end()
+	place, _ := h.Next(nil, since)
+	return place == h.end()
 }
 
-// Next is the place of the first change, from a place on, that is unknown or whose paths end in one of some names; the end
-// where there is none.
-func (h *History) Next(names []string, from uint64) uint64 {
+// Next is the first change, from a place on, that is unknown or whose paths end in one of some names, and its place; that is
+// the end where there is none.
+func (h *History) Next(names []string, from uint64) (place uint64, c Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if first := h.count - uint64(len(h.ring)); from < first {
-		return from // forgotten
+		return from, c // forgotten
 	}
 	next := h.count
 	h.each(names, func(places []uint64) {
@@ -60,7 +61,10 @@ func (h *History) Next(names []string, from uint64) uint64 {
 			next = min(next, places[i])
 		}
 	})
-	return next
+	if next == h.count {
+		return next, c
+	}
+	return next, h.ring[next%maxHistory]
 }
 
 // Last is the place of the last such change before a place; ok is false where there is none since the beginning.

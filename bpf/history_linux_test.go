@@ -38,7 +38,7 @@ func TestHistory_Finds(t *testing.T) {
 		for want >= first && want < uint64(len(all)) && !concerns(want, of) {
 			want++
 		}
-		if got := h.Next(of, at); got != want {
+		if got, c := h.Next(of, at); got != want || want >= first && want < uint64(len(all)) && c.text() != all[want].text() {
 			t.Fatalf("%q from %d: %d, want %d", of, at, got, want)
 		}
 		last := at

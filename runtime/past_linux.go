@@ -23,7 +23,7 @@ const (
 // changeLog is what a sandbox changed about names, by their places in time. *bpf.History is one.
 type changeLog interface {
 	At(place uint64) bpf.Change
-	Next(names []string, from uint64) uint64
+	Next(names []string, from uint64) (place uint64, c bpf.Change)
 	Last(names []string, before uint64) (place uint64, ok bool)
 }
 
@@ -66,8 +66,7 @@ const (
 func (r *resolution) at(location string, since uint64) (target string, found seen) {
 	p := r.past
 	names := strings.Split(location, "/")
-	for k := p.log.Next(names, since); k < p.end; k = p.log.Next(names, k+1) {
-		c := p.log.At(k)
+	for k, c := p.log.Next(names, since); k < p.end; k, c = p.log.Next(names, k+1) {
 		if r.steps--; r.steps < 0 || c.Kind == bpf.ChangeUnknown {
 			return "", seenUnknown
 		}
@@ -223,6 +222,8 @@ func (r *resolution) walk(p bpf.TracedPath, since uint64) (found string, unknown
 		switch {
 		case what == seenUnknown:
 			unknown = true
+		case what == seenNothing: // there is no link beneath it
+			return path.Join(append([]string{at}, rest...)...), unknown
 		case what == seenLink && target != "":
 			if links++; links > maxLinksWalked || len(rest) > unix.PathMax {
 				return p.Path(), unknown

@@ -26,10 +26,10 @@ func (l logOf) concerns(names []string, k uint64) bool {
 	return c.Kind == bpf.ChangeUnknown || slices.Contains(names, c.Old.LastName()) || slices.Contains(names, c.New.LastName())
 }
 
-func (l logOf) Next(names []string, from uint64) uint64 {
+func (l logOf) Next(names []string, from uint64) (uint64, bpf.Change) {
 	for ; from < uint64(len(l)) && !l.concerns(names, from); from++ {
 	}
-	return from
+	return from, l.At(from)
 }
 
 func (l logOf) Last(names []string, before uint64) (uint64, bool) {
@@ -218,7 +218,9 @@ func TestPast_Walk(t *testing.T) {
 		{"a link to a link that have both gone", "l/x", 2, logOf{link("/w/k", "/etc"), link("/w/l", "k"), gone("/w/k"), gone("/w/l")}, "/etc/x", false},
 		{"a link that has moved", "l/x", 0, logOf{move("/w/l", "/w/moved")}, "/hidden/x", false},
 		{"a link under an earlier name that has gone", "l/x", 2, logOf{link("/w/k", "/etc"), move("/w/k", "/w/l"), gone("/w/l")}, "/etc/x", false},
-		{"a link in a directory that has moved and gone", "d/l/x", 2, logOf{link("/w/e/l", "/etc"), move("/w/e", "/w/d"), gone("/w/d/l")}, "/etc/x", false},
+		{"a link in a directory that has moved and gone", "d/l/x", 2, logOf{link("/w/e/l", "/etc"), move("/w/e", "/w/d"), gone("/w/d/l"),
+			{Kind: bpf.ChangeGone, Old: traced("/w/d"), Directory: true}}, "/etc/x", false},
+		{"beneath nothing", "none/../stays/l/x", 1, logOf{link("/w/none/l", "/etc")}, "/w/stays/l/x", false},
 		{"a link that came later", "stays/x", 0, logOf{link("/w/stays", "/etc")}, "/w/stays/x", false},
 		{"a link from before the log", "l/x", 0, logOf{gone("/w/l")}, "/w/l/x", true},
 		{"a gap", "stays/x", 0, logOf{{}}, "/w/stays/x", true},

@@ -16,6 +16,8 @@ import (
 const (
 	maxResolvedPast = 4096  // paths that are looked up
 	maxStepsPast    = 50000 // changes that are looked at
+	minStepsPast    = 100   // once a command makes too much of that
+	stepsPerSecond  = 500_000
 	// nearby is how many changes by other threads, before and after the call returned, may have taken effect on the other side
 	// of what it did: a record says when a call returned, not when the kernel looked for its path.
 	nearby       = 16
@@ -35,11 +37,36 @@ func (c *tracedCommand) tell(r bpf.Refused) (refused bool) {
 	if c.explained(call) {
 		return true
 	}
-	if r.Errno != 0 {
+	switch {
+	case r.Errno == 0:
+	case c.work.left < minStepsPast:
+		c.decide(call)
+	default:
 		c.setAside(call)
 	}
 	return false
 }
+
+// pastWork is how much may be done to find out about the past of names: a command can make that any amount of work, and its end
+// waits until all of it has been told. What is too much is not told but counted. The zero value is ready.
+type pastWork struct {
+	left int // of maxWork
+	at   time.Duration
+}
+
+// maxWork is what may be done at once.
+const maxWork = 2 * stepsPerSecond
+
+// begin says how much may be done for one call now.
+func (w *pastWork) begin() int {
+	now := monotonicNow()
+	w.left = min(maxWork, w.left+int((now-w.at).Seconds()*stepsPerSecond))
+	w.at = now
+	return max(minStepsPast, min(w.left, maxStepsPast))
+}
+
+// end says how much has been done.
+func (w *pastWork) end(done int) { w.left = max(0, w.left-done) }
 
 // refusedCall is a refused call, and what may still be done to find out where its paths led: a command can make that any amount
 // of work.
@@ -50,7 +77,9 @@ type refusedCall struct {
 
 // explained reports a call if a rule is behind it, by where its paths led at about the time of it.
 func (c *tracedCommand) explained(r *refusedCall) bool {
-	r.left, r.steps = maxResolvedPast, maxStepsPast
+	steps := c.work.begin()
+	r.left, r.steps = maxResolvedPast, steps
+	defer func() { c.work.end(steps - r.steps) }()
 	in := inside{c.root, nameOf}
 	where := in.present(r)
 	end := r.History.Settle()
@@ -103,14 +132,20 @@ func (c *tracedCommand) lookAgain(all bool) {
 	c.aside, c.again = nil, nil
 }
 
-// settleFor decides about a call for good. What cannot be told is counted as lost: where a path led that is another now, and
+// settleFor takes the last look at a call. What cannot be told is counted as lost: where a path led that is another now, and
 // what refuses writing where no rule does. The caller holds mu.
 func (c *tracedCommand) settleFor(r *refusedCall) {
-	if c.explained(r) {
-		return
+	if !c.explained(r) {
+		c.decide(r)
 	}
+}
+
+// decide counts a call that no rule explains, if that may be for want of knowledge. The caller holds mu.
+func (c *tracedCommand) decide(r *refusedCall) {
 	in := inside{c.root, nameOf}
-	r.left, r.steps = maxResolvedPast, maxStepsPast
+	steps := c.work.begin()
+	r.left, r.steps = maxResolvedPast, steps
+	defer func() { c.work.end(steps - r.steps) }()
 	where := c.reading(in, r, r.Since, r.History.Settle())
 	if where.unknown || !r.History.Known(r.Since) || r.Errno == unix.EROFS && !in.readOnly(where) {
 		c.launch.cmd.sandbox.noteLost(1)

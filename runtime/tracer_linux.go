@@ -126,6 +126,7 @@ type tracedCommand struct {
 
 	mu    sync.Mutex // of what follows
 	names changedNames
+	work  pastWork
 	aside []*refusedCall // by time
 	again *time.Timer    // nil while nothing is set aside
 }
