@@ -105,12 +105,15 @@ for host in ("127.0.0.1", "localhost", "127.1", "0.0.0.0", ADDRESS):
     except OSError: pass`
 	each(t, func(t *testing.T, w *world) {
 		g := listenFor(w, unix.AF_INET, unix.SOCK_STREAM)
-		for _, domains := range [][]string{nil, {"localhost"}, {"127.0.0.2", "*.a.example"}, {fmt.Sprintf("127.0.0.1:%d", g.port+1)}} {
+		for _, domains := range [][]string{nil, {"127.0.0.2", "*.a.example", "*.a.localhost"}, {fmt.Sprintf("127.0.0.1:%d", g.port+1)},
+			{fmt.Sprintf("localhost:%d", g.port+1)}} {
 			w.settings.Domains = domains
 			w.unreached(g, code)
 		}
-		w.settings.Domains = []string{fmt.Sprintf("127.0.0.1:%d", g.port)}
-		w.reachedBy(g, code)
+		for _, domain := range []string{fmt.Sprintf("127.0.0.1:%d", g.port), fmt.Sprintf("localhost:%d", g.port), "localhost"} {
+			w.settings.Domains = []string{domain}
+			w.reachedBy(g, code)
+		}
 	})
 }
 
