@@ -19,7 +19,7 @@ sed -i 's|^OBJ .*|& $(patsubst src/%.c,build/%.o,$(wildcard src/unit*.c))|' Make
 
 // goModule is made of packages of srt that need nothing but the standard library.
 func goModule(s *stage.Stage) {
-	s.Copy("../../runtime/violation", "violation")
+	s.Copy("../../seccomp/internal/rules", "rules")
 	s.Copy("../../proxy/internal/httphead", "httphead")
 	s.File("go.mod", "module example.com/parts\n\ngo 1.26\n")
 	seed, err := goCacheSeed()
@@ -44,7 +44,7 @@ var goCacheSeed = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	seeds = dir
-	cmd := exec.Command(tool, "test", "-count=1", "./runtime/violation", "./proxy/internal/httphead")
+	cmd := exec.Command(tool, "test", "-count=1", "./seccomp/internal/rules", "./proxy/internal/httphead")
 	cmd.Dir, cmd.Env = "../..", append(append(os.Environ(), goEnv...), "GOCACHE="+dir+"/gocache", "GOFLAGS="+os.Getenv("GOFLAGS"))
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%q: %w\n%s", cmd.Args, err, text)
@@ -72,7 +72,7 @@ make -s -j4 all check; make; touch src/tally.c; make -j2; make -j4 clean; make -
 				return append(goEnv, "GOBINDIR="+filepath.Dir(tool))
 			},
 			varying: []string{`\d+\.\d+s`, `\(cached\)`}, script: goExports + `
-go test ./...; go vet ./...; go build ./...; go test -c -o parts.test ./violation; ./parts.test -test.count=1; go test -coverprofile=cover.out ./violation; go list ./...; gofmt -l .`,
+go test ./...; go vet ./...; go build ./...; go test -c -o parts.test ./rules; ./parts.test -test.count=1; go test -coverprofile=cover.out ./rules; go list ./...; gofmt -l .`,
 			view: stage.View{Varying: []string{"parts.test"}}},
 		{name: "npm install and npm test", heavy: true, tools: []string{"node", "npm"}, env: npmEnv, setup: npmProject, view: stage.View{Without: []string{".npm"}},
 			varying: []string{`\b\d+(\.\d+)?m?s\b`, `duration_ms:? [\d.]+`, `npm notice.*\n`}, script: `

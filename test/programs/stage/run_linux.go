@@ -25,9 +25,9 @@ func (r Result) String() string {
 // Shell is the command line that runs shell text as every run of a stage does.
 func Shell(text string) []string { return []string{"bash", "-e", "-c", text} }
 
-// Srt is the command line that runs a command under a settings file.
+// Srt is the command line that runs a command under a settings file. srt adds no summary: what a program says is compared.
 func (s *Stage) Srt(settings string, command ...string) []string {
-	return append([]string{srtPath, "-s", settings, "exec", "--"}, command...)
+	return append([]string{srtPath, "--quiet", "-s", settings, "exec", "--"}, command...)
 }
 
 // Outside runs shell text in the project as it is, to its end.
