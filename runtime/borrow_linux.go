@@ -56,8 +56,8 @@ func (p *linuxProcess) commandStopped(ns.Signal) (foreground bool) {
 	if p.loans.pending() {
 		return false
 	}
-	// One that continues itself during a loan has more news of that to send than the loan waits for.
-	if root, err := pause.Identify(p.process.Pid()); err == nil && root.ChildRuns(commandWithin) {
+	// One that continues itself during a loan has more news of that to send than the loan waits for. It may have ended since.
+	if root, err := pause.Identify(p.process.Pid()); err == nil && root.ChildNotStopped(commandWithin) {
 		return false
 	}
 	return stopWithCommand(p.files[0])

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -224,27 +225,59 @@ func TestSwitchesOf(t *testing.T) {
 	}
 }
 
-func TestChildRuns(t *testing.T) {
-	root, _ := family(t, `sh -c 'kill -STOP $$' & sleep 1000 & sleep 0.2; echo ready; read x`)
+func sameLetters(a, b string) bool {
+	x, y := []byte(a), []byte(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	return string(x) == string(y)
+}
+
+// One that has ended is not stopped: news of its stop that comes after its end stops nobody. Whether it was waited for makes no
+// difference.
+func TestChildNotStopped(t *testing.T) {
+	root, _ := family(t, `sh -c 'kill -STOP $$' & sleep 1000 &
+		sh -c 'while [ "$(tr -d "\0" < /proc/$PPID/cmdline)" != sleep1000 ]; do :; done' & # its parent then waits for nobody
+		echo ready; exec sleep 1000`)
 	id, err := Identify(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := descendants(root)
-	if err != nil || len(list) != 2 {
-		t.Fatalf("%v, %v", list, err)
+	for deadline := time.Now().Add(10 * time.Second); !sameLetters(states(t, root), "STZ"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the children are %s", states(t, root))
+		}
 	}
+	list, err := descendants(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[byte]bool{}
 	for _, p := range list {
 		within := numbersWithin(p.pid)
 		inner, err := strconv.Atoi(within[len(within)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := id.ChildRuns(inner), stateOf(p.pid) == running; got != want {
-			t.Errorf("process %d: %v, want %v", p.pid, got, want)
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, _, err := parseStat(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[state] = true
+		if got, want := id.ChildNotStopped(inner), state != 'T'; got != want {
+			t.Errorf("process %d in state %c: %v, want %v", p.pid, state, got, want)
 		}
 	}
-	if id.ChildRuns(1 << 30) {
-		t.Error("one that is not there runs")
+	if !seen['T'] || !seen['S'] || !seen['Z'] {
+		t.Errorf("there were not all states: %v", seen)
+	}
+	if !id.ChildNotStopped(1 << 30) {
+		t.Error("one that has ended and was waited for is taken for stopped")
+	}
+	if !(Identity{pid: root, started: id.started + 1}).ChildNotStopped(2) {
+		t.Error("the child of one that has ended is taken for stopped")
 	}
 }

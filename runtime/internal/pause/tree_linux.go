@@ -201,21 +201,41 @@ func stateOf(pid int) int {
 	return worst
 }
 
-// ChildRuns tells whether a child of a process that is pid 1 of a pid namespace is seen to be anything but stopped; inner is
-// the child's number in there.
-func (i Identity) ChildRuns(inner int) bool {
-	list, err := descendants(i.pid)
+// ChildNotStopped tells whether a child of a process that is pid 1 of a pid namespace is seen not to be stopped: it runs, or
+// it has ended, as it has where the process itself has. inner is the child's number in there. Where nobody can see, it is
+// false.
+func (i Identity) ChildNotStopped(inner int) bool {
+	list, err := i.descendants()
 	if err != nil {
-		return false
+		return errors.Is(err, ErrEnded)
 	}
 	levels := len(numbersWithin(i.pid))
 	for _, p := range list {
 		within := numbersWithin(p.pid)
 		if p.depth == 1 && len(within) == levels && levels > 0 && within[levels-1] == strconv.Itoa(inner) {
-			return stateOf(p.pid) != standing
+			return stateOf(p.pid) != standing || hasEnded(p.pid)
 		}
 	}
-	return false
+	return levels > 0
+}
+
+// hasEnded tells whether no thread of a process is left.
+func hasEnded(pid int) bool {
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	threads, err := numbers(dir)
+	if err != nil {
+		return gone(err)
+	}
+	for _, tid := range threads {
+		line, err := os.ReadFile(fmt.Sprintf("%s/%d/stat", dir, tid))
+		if gone(err) {
+			continue
+		}
+		if state, _, err := parseStat(line); err != nil || !strings.ContainsRune("ZXx", rune(state)) {
+			return false
+		}
+	}
+	return true
 }
 
 // numbersWithin are the numbers of a process in the pid namespaces that it is in (NSpid in proc_pid_status(5)), the outermost
