@@ -42,6 +42,8 @@ func input(t testing.TB, words string) Input {
 			in.Private = append(in.Private, value)
 		case "privateFile":
 			in.PrivateFiles = append(in.PrivateFiles, value)
+		case "trust":
+			in.TrustFiles = append(in.TrustFiles, value)
 		case "keep":
 			in.Keep = append(in.Keep, value)
 		case "proc":

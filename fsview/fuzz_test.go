@@ -108,7 +108,7 @@ func mountSome(c *choices, tree *fakeTree, in *Input) {
 	if c.next(3) == 1 {
 		in.Cwd = paths[c.next(len(paths))]
 	}
-	in.FakeContent = func(p string) ([]byte, error) { return []byte("fake of " + p), nil }
+	in.FakeContent = func(_ int, p string) ([]byte, error) { return []byte("fake of " + p), nil }
 	for i := range c.next(4) {
 		p := paths[c.next(len(paths))]
 		in.Masks = append(in.Masks, policy.PathRule{Entry: p, Key: fmt.Sprint("mask.", i), Path: p})

@@ -49,7 +49,7 @@ func TestMaskedView_FS58(t *testing.T) {
 			}
 			makeTree(t, dir)
 			in := fsview.Input{Cwd: filepath.Join(dir, "w"), Home: dir, UID: os.Geteuid(), Masks: rules(dir, "w/link/f"),
-				FakeContent: func(string) ([]byte, error) { return []byte(c.content), nil }}
+				FakeContent: func(int, string) ([]byte, error) { return []byte(c.content), nil }}
 			c.input(dir, &in)
 			out := view(t, in, c.script)
 			for _, w := range c.want {

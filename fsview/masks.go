@@ -33,7 +33,7 @@ func (b *builder) collectMasks() error {
 			seen[loc.path] = true
 		}
 		b.hold(loc, why)
-		if err := b.collectMask(loc, why); err != nil {
+		if err := b.collectMask(i, loc, why); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,7 @@ func (b *builder) collectMasks() error {
 
 // collectMask places one mask. What cannot be masked is hidden, and nothing re-opens that (CRED-9); what does not exist is
 // passed over (FS-59).
-func (b *builder) collectMask(loc location, why *rule) error {
+func (b *builder) collectMask(entry int, loc location, why *rule) error {
 	switch {
 	case loc.special:
 		return b.hideReplaced(loc.path, why, true)
@@ -77,7 +77,7 @@ func (b *builder) collectMask(loc location, why *rule) error {
 		hide("is to be masked, for which this version has no fake content")
 		return nil
 	}
-	content, err := b.in.FakeContent(loc.path)
+	content, err := b.in.FakeContent(entry, loc.path)
 	switch {
 	case errors.Is(err, ErrLeaveUnmasked):
 		b.note("%s: %q stays as it is: %v (FS-59)", why.label(), loc.path, err)

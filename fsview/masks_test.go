@@ -13,7 +13,7 @@ import (
 )
 
 // fakeOf is a content function that answers for a few names in its own way.
-func fakeOf(p string) ([]byte, error) {
+func fakeOf(_ int, p string) ([]byte, error) {
 	switch {
 	case strings.HasSuffix(p, "/binary"):
 		return nil, fmt.Errorf("%w: not UTF-8", ErrHideUnmasked)
@@ -114,7 +114,12 @@ func TestMaskLastWins_FS58(t *testing.T) {
 	in.Masks = maskRules("/h/p/tok", "/h/p/l")
 	in.Masks[1].Key = "the last"
 	asked := 0
-	in.FakeContent = func(p string) ([]byte, error) { asked++; return []byte(p), nil }
+	in.FakeContent = func(entry int, p string) ([]byte, error) {
+		if asked++; entry != 1 {
+			t.Errorf("asked for entry %d, want the last", entry)
+		}
+		return []byte(p), nil
+	}
 	plan, err := Build(newFakeTree(t, "f /h/p/tok;l /h/p/l tok"), in)
 	if err != nil || asked != 1 || len(plan.Steps) != 1 || plan.Steps[0].Why != "the last (FS-58)" {
 		t.Errorf("asked %d times, %+v, %v", asked, plan, err)

@@ -24,13 +24,23 @@ func (b *builder) collectOwnFile(p string) error {
 	return nil
 }
 
+// collectTrustFiles denies writing to the trust files where nothing else of srt's own is protected (FS-56, TLS-9).
+func (b *builder) collectTrustFiles() error {
+	for _, p := range b.in.TrustFiles {
+		if err := b.collectOwnFile(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // changesByOtherName tells whether a command could change a file by a further name (a hard link), which a mount on the first
 // one says nothing about (FS-45): one that a command made before, in a run to which the file was any other. Where the other
 // names are nobody can tell. Files of root's are safe from everybody else: no command of another user may open them for
 // writing or change their modes. No name can be added while a command runs that has the file under this rule: a link would
 // have to cross its mount (EXDEV, link(2)).
 func (b *builder) changesByOtherName(info Info) bool {
-	return hasOtherName(info) && (b.in.UID == 0 || info.UID != 0) && len(b.roots) > 0
+	return hasOtherName(info) && (b.in.UID == 0 || info.UID != 0) && (len(b.roots) > 0 || b.in.Disabled)
 }
 
 // hasOtherName tells whether an object has a further name. That directories have links is another matter.

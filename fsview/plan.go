@@ -143,10 +143,10 @@ type Input struct {
 	UID   int    // the effective user id of the caller; 0 is taken to pass all permission checks
 
 	// Masks are the files that are seen with another content, names alone (FS-57, FS-58). FakeContent gives that content for
-	// a location, an absolute path without links; it is asked once for each. What it cannot answer is said beside
-	// ErrHideUnmasked. Without it what is to be masked is hidden.
+	// an entry, an index in Masks, at a location, an absolute path without links; it is asked once for each location. What it
+	// cannot answer is said beside ErrHideUnmasked. Without it what is to be masked is hidden.
 	Masks       []policy.PathRule
-	FakeContent func(location string) ([]byte, error)
+	FakeContent func(entry int, location string) ([]byte, error)
 
 	// Supplied are files that are seen in the place of the host's, where the host has something at their names and the
 	// settings neither hide nor mask it; under Disabled too. Of two at one name the first counts.
@@ -167,6 +167,9 @@ type Input struct {
 	// name by which a command could change it is an error.
 	OwnFiles []string
 	Keep     []string // absolute; files that stay readable even when hidden (FS-23)
+	// TrustFiles are certificates that commands are told to trust: absolute; readable whatever hides them or the directories
+	// around them, of which nothing else shows, and write-denied like OwnFiles, under Disabled too (TLS-9).
+	TrustFiles []string
 	// ExtraWrite are granted like allowWrite but without a word when they are absent or links: the default write paths
 	// and TMPDIR. One that lies in the home never re-opens a hidden directory (FS-28).
 	ExtraWrite []string

@@ -50,7 +50,7 @@ func sizedInput(tb testing.TB, n int, exist bool, put func(*fsview.Input, []poli
 	if err != nil {
 		tb.Fatal(err)
 	}
-	in := fsview.Input{Cwd: dir, UID: os.Geteuid(), FakeContent: func(p string) ([]byte, error) { return []byte("fake_value_" + p), nil }}
+	in := fsview.Input{Cwd: dir, UID: os.Geteuid(), FakeContent: func(_ int, p string) ([]byte, error) { return []byte("fake_value_" + p), nil }}
 	in.Rules.AllowWrite = absolute(dir)
 	put(&in, many(tb, dir, n, exist))
 	return in

@@ -86,7 +86,7 @@ func TestSuppliedView_NET7(t *testing.T) {
 			in.Rules.DenyRead, in.Rules.AllowRead = rules(d, "e"), rules(d, "e/file")
 		}, "ls -A ../e; cat ../e/file; echo x > ../e/file; rm -f ../e/file", []string{"file\n", "own file\n", "e/file: Read-only", "remove '../e/file': Device or resource busy"}},
 		{"FS-58 masked", func(d string, in *fsview.Input) {
-			in.Masks, in.FakeContent = rules(d, "e/file", "e/link"), func(string) ([]byte, error) { return []byte("fake\n"), nil }
+			in.Masks, in.FakeContent = rules(d, "e/file", "e/link"), func(int, string) ([]byte, error) { return []byte("fake\n"), nil }
 		}, "cat ../e/file ../e/link ../e/dangling", []string{"fake\nfake\nown dangling\n"}},
 		{"the host mounts /run/r/stub at /e/file", func(d string, in *fsview.Input) { in.Rules.AllowWrite = rules(d, "e") }, attack, kept},
 		{"the host mounts /e at /w", func(d string, in *fsview.Input) { in.Rules.AllowWrite = rules(d, "w") }, "cd ../e && cat file; cat ../w/file; echo x > ../w/n && mv ../w/n ../w/file; cat file", []string{"own file\nhost\n", "'../w/n' to '../w/file': Device or resource busy\nown file\n"}},
