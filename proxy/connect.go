@@ -117,13 +117,12 @@ func (t *opening) cancel() error {
 // open dials an allowed target. The caller owns the connection.
 func (t *opening) open() (up net.Conn, toClient, toUpstream []byte, err error) {
 	h, port := t.verdict.Host, t.target.port
-	started := t.sent != nil
-	if !started {
+	if t.sent == nil {
 		t.watch()
 	}
 	defer t.end()
 	if up = t.dialAtOnce(t.rules, h, port); up == nil {
-		if !started {
+		if t.sent.timer == nil {
 			t.sent.start(t.end)
 		}
 		up, toClient, err = t.dialTunnel(t.ctx, t.rules, h, port)

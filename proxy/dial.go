@@ -38,8 +38,18 @@ var errNoAddress = errors.New("the name has no address")
 func (s *Server) dialDirect(ctx context.Context, rules *Rules, h config.Host, port uint16) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Dial)
 	defer cancel()
+	addrs, err := s.resolve(ctx, rules, h, port)
+	if err != nil {
+		return nil, err
+	}
+	return s.dialAddrs(ctx, addrs, port)
+}
+
+// resolve looks an allowed host up and returns the addresses that pass, at least one (NET-51). The errors are those of
+// dialDirect.
+func (s *Server) resolve(ctx context.Context, rules *Rules, h config.Host, port uint16) ([]netip.Addr, error) {
 	if h.IsLiteral() {
-		return s.dialAddrs(ctx, []netip.Addr{h.Addr}, port)
+		return []netip.Addr{h.Addr}, nil
 	}
 	answers, err := s.resolver.LookupNetIP(ctx, "ip", h.Name)
 	if err != nil {
@@ -67,7 +77,7 @@ func (s *Server) dialDirect(ctx context.Context, rules *Rules, h config.Host, po
 	if len(passed) == 0 {
 		return nil, refusal
 	}
-	return s.dialAddrs(ctx, passed, port)
+	return passed, nil
 }
 
 // dialAtOnce connects to an allowed host if it is a literal on loopback whose server is ready, and does not wait. Nil says
