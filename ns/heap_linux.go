@@ -12,7 +12,7 @@ import (
 // nor makes every page of it fault at the host side's next write, which is most of what forking a running program costs, and
 // grows with it. It is also why nothing that the program keeps there is in a sandbox's pid 1.
 //
-// That is a matter of cost: where the heap is not found, all of it is copied.
+// That is a matter of cost: where the heap is not found, all of it is copied. What is left out for its content is in words_linux.go.
 
 // heap is this program's.
 var heap goHeap
@@ -25,6 +25,7 @@ type goHeap struct {
 	searched   bool
 	sample     *uintptr // something in it
 	records    records
+	words      words
 }
 
 // arenaSize is what the runtime reserves for the heap at a time, at a multiple of it, one upon another and never given back
@@ -42,6 +43,7 @@ func (h *goHeap) leaveOut(place uintptr, keep ...[]byte) {
 	h.search(place)
 	if h.forks++; h.forks == 1 {
 		h.records.renew()
+		h.words.find()
 		h.advise(unix.MADV_DONTFORK)
 	}
 	for _, mem := range keep { // it may have taken the place of something that was left out before
@@ -64,7 +66,7 @@ func (h *goHeap) advise(advice uintptr) {
 	if h.start < h.end {
 		_, _ = sys(unix.SYS_MADVISE, h.start, h.end-h.start, advice, 0, 0, 0)
 	}
-	for _, r := range h.records.regions {
+	for _, r := range append(h.records.regions, h.words.region) {
 		_, _ = sys(unix.SYS_MADVISE, r.start, r.end-r.start, advice, 0, 0, 0)
 	}
 }
