@@ -28,17 +28,28 @@ type EnvironInput struct {
 	TMPDIR string
 	// Debug adds SRT_DEBUG=true unless the inherited one is set to something (CLI-2).
 	Debug bool
-	// Unset names the inherited variables that the command must not see (credentials.envVars with mode deny).
+	// Unset names the inherited variables that the command must not see (credentials.envVars with mode deny, CRED-3).
 	Unset []string
+	// Replace holds what the command sees in the place of inherited values, by name (credentials.envVars with mode mask). A
+	// variable that is not inherited stays unset (CRED-4), and so does one that Unset names.
+	Replace map[string]string
+	// Trust are variables that lead programs to the certificates to be trusted (TLS-14). They are generated: inherited ones,
+	// denied or not, give way to them.
+	Trust []Variable
 	// SafeDirectories holds git.safeDirectories (NET-93).
 	SafeDirectories []string
 	// SSHCommand is the whole value of GIT_SSH_COMMAND, see SSHCommand. Empty: the variable is left alone.
 	SSHCommand string
 	// JavaAgent is the absolute path of an agent that every JVM loads, from javaAgentJarPath. Empty: none (NET-92).
 	JavaAgent string
+	// JavaOptions are further options for every JVM, each one word of its command line.
+	JavaOptions []string
 	// PWD is the working directory of the command. Empty: the inherited variable stays.
 	PWD string
 }
+
+// Variable is an environment variable: a name without '=', and its value.
+type Variable struct{ Name, Value string }
 
 // noProxy keeps clients from asking the proxy for what is not beyond it. Connections to the private ranges are caught
 // where they are made, and judged there.
@@ -78,17 +89,22 @@ var otherProxyVariables = [...]string{
 // the last counts, and a generated value replaces an inherited one even if Unset names it (NET-90). An inherited entry
 // that is no variable (no name, no '=', or a NUL byte) is left out.
 //
-// JAVA_TOOL_OPTIONS is inherited unchanged unless there is an agent: connections of a JVM are caught without one.
+// JAVA_TOOL_OPTIONS is inherited unchanged unless there is an agent or option: every JVM tells that it is set, and
+// connections of a JVM are caught without it.
 func Environ(in EnvironInput) []string {
 	if in.User == "" {
 		in.User = ProxyUser("")
 	}
 	e := environ{inherited: inheritedVariables(in.Base, in.Unset), generated: map[string]string{}}
+	e.replace(in.Replace)
 	if in.Restricted {
 		e.generated["SANDBOX_RUNTIME"] = "1"
 		e.proxies(in)
 		e.git(in)
-		e.java(in.JavaAgent)
+		e.java(in.JavaAgent, in.JavaOptions)
+		for _, v := range in.Trust {
+			e.generated[v.Name] = v.Value
+		}
 	}
 	e.safeDirectories(in.SafeDirectories)
 	if in.TMPDIR != "" {
@@ -128,6 +144,29 @@ func inheritedVariables(base, unset []string) []variable {
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// replace gives inherited variables other values.
+func (e *environ) replace(values map[string]string) {
+	for i := range e.inherited {
+		if value, ok := values[e.inherited[i].name]; ok {
+			e.inherited[i].value = value
+		}
+	}
+}
+
+// Lookup gives the value of a variable in an environment, as the command would inherit it: of repeated ones the last counts.
+// It is like [os.LookupEnv] for a list like that of [os.Environ].
+func Lookup(base []string, name string) (value string, ok bool) {
+	if name == "" || strings.IndexByte(name, '=') >= 0 {
+		return "", false
+	}
+	for _, entry := range slices.Backward(base) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok && strings.IndexByte(entry, 0) < 0 {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // inherits returns the value of an inherited variable, empty if there is none.
@@ -187,19 +226,25 @@ func (e *environ) proxies(in EnvironInput) {
 	}
 }
 
-// java puts an agent before the inherited options (NET-92). A denied variable is not inherited.
-func (e *environ) java(agent string) {
-	if agent == "" {
+// java puts an agent and further options before the inherited ones (NET-92). A denied variable is not inherited.
+func (e *environ) java(agent string, options []string) {
+	if agent != "" {
+		options = slices.Concat([]string{"-javaagent:" + agent}, options)
+	}
+	if len(options) == 0 {
 		return
 	}
-	option := "-javaagent:" + agent
-	if strings.ContainsAny(option, " \t") {
-		option = `"` + option + `"` // the JVM splits at blanks, but for quotes
+	words := make([]string, 0, len(options)+1)
+	for _, o := range options {
+		if strings.ContainsAny(o, " \t") {
+			o = `"` + o + `"` // the JVM splits at blanks, but for quotes
+		}
+		words = append(words, o)
 	}
 	if inherited := e.inherits("JAVA_TOOL_OPTIONS"); inherited != "" {
-		option += " " + inherited
+		words = append(words, inherited)
 	}
-	e.generated["JAVA_TOOL_OPTIONS"] = option
+	e.generated["JAVA_TOOL_OPTIONS"] = strings.Join(words, " ")
 }
 
 // in returns the URL, empty if there is no such proxy.

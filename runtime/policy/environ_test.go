@@ -273,6 +273,12 @@ func TestEnviron_NET92(t *testing.T) {
 		{"agent", EnvironInput{JavaAgent: "/opt/agent.jar"}, "-javaagent:/opt/agent.jar"},
 		{"agent before what is inherited", EnvironInput{Base: inherited, JavaAgent: "/opt/agent.jar"}, "-javaagent:/opt/agent.jar -Xmx1g"},
 		{"a blank is quoted", EnvironInput{JavaAgent: "/opt/my agent.jar"}, `"-javaagent:/opt/my agent.jar"`},
+		{"TLS-14 an option", EnvironInput{JavaOptions: []string{"-Da=b"}}, "-Da=b"},
+		{"TLS-14 an agent, options and what is inherited", EnvironInput{Base: inherited, JavaAgent: "/a.jar", JavaOptions: []string{"-Da=/b c", "-De=f"}},
+			`-javaagent:/a.jar "-Da=/b c" -De=f -Xmx1g`},
+		{"CRED-3 a denied variable is not passed on, an option is", EnvironInput{Base: inherited, JavaOptions: []string{"-Da=b"}, Unset: []string{"JAVA_TOOL_OPTIONS"}}, "-Da=b"},
+		{"CRED-4 a masked variable is passed on masked", EnvironInput{Base: inherited, JavaOptions: []string{"-Da=b"},
+			Replace: map[string]string{"JAVA_TOOL_OPTIONS": "fake"}}, "-Da=b fake"},
 		{"a denied variable is not passed on", EnvironInput{Base: inherited, JavaAgent: "/a.jar", Unset: []string{"JAVA_TOOL_OPTIONS"}}, "-javaagent:/a.jar"},
 	} {
 		if got := value(c.in); got != c.want {
