@@ -72,27 +72,8 @@ func resolvedBody(e *ResolvedError) string {
 	return "Connection to " + e.Host + " blocked: " + e.Reason()
 }
 
-// misdirected is the answer of NET-34.
-func misdirected(reason string) answer {
-	return answer{status: "421 Misdirected Request", mark: markRuntime, body: reason + "\n"}
-}
-
-// methodNotForwarded, malformedTarget, ambiguousTarget and filterRefused are the answers of NET-35 to NET-37.
-func methodNotForwarded(reason string) answer {
-	return answer{status: "405 Method Not Allowed", mark: markRuntime, body: reason + "\n"}
-}
-
-func malformedTarget(reason string) answer {
-	return answer{status: "400 Bad Request", mark: markRuntime, body: reason + "\n"}
-}
-
-func ambiguousTarget() answer {
-	return answer{status: "400 Bad Request", mark: markAmbiguous, body: reasonAmbiguousTarget + "\n"}
-}
-
-func filterRefused(status int, reason string) answer {
-	return answer{status: strconv.Itoa(status) + " " + statusText(status), mark: markRuntime, body: reason + "\n"}
-}
+// statusLine is a status with its phrase.
+func statusLine(status int) string { return strconv.Itoa(status) + " " + statusText(status) }
 
 // statusText is the phrase of a status of RFC 9110 and its companions that a filter may choose, or "": the phrase may be
 // empty (RFC 9112 section 4). Package net/http has the same table, but linking it costs every start of srt.

@@ -25,7 +25,7 @@ var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 func (x *transfer) sendBody() error {
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
-	body := newBody(x.br, x.framing, x.length)
+	body := x.requestBody()
 	x.up.bw.Reset(progressWriter{x})
 	defer func() { x.up.bw.Reset(x.up.conn) }() // all is flushed by then, or the connection is not used again
 	for {
@@ -58,6 +58,14 @@ func (x *transfer) sendBody() error {
 			return errClientGone
 		}
 	}
+}
+
+// requestBody is the body that goes out.
+func (x *transfer) requestBody() *body {
+	if x.body != nil {
+		return x.body.stream()
+	}
+	return newBody(x.br, x.framing, x.length)
 }
 
 // writeFailed is the result of sendBody after a failed write. A server that has closed may have answered before, and if
@@ -151,6 +159,9 @@ func (x *transfer) relayResponse() (keepUp bool, err error) {
 		return false, errBadResponse
 	}
 	x.started = true
+	if x.request.observe != nil {
+		x.request.observe(resp.Status, shownFields(resp.Header))
+	}
 	recode := (framing == httphead.Chunked || framing == httphead.UntilClose) && x.req.Minor == 1
 	x.writeHead(resp, recode)
 	if framing != httphead.NoBody {

@@ -72,6 +72,67 @@ func endToEnd(h httphead.Header, yield func(httphead.Field)) {
 	}
 }
 
+// firstLines tells the fields that count from further lines of a name of which only the first does (TLS-33). The zero value has
+// seen none.
+type firstLines uint
+
+func (seen *firstLines) counts(f httphead.Field) bool {
+	for i, name := range [...]string{
+		"Authorization", "Content-Type", "User-Agent", "Referer", "From", "Host", "If-Modified-Since", "Max-Forwards",
+	} {
+		if f.Is(name) {
+			first := *seen&(1<<i) == 0
+			*seen |= 1 << i
+			return first
+		}
+	}
+	return true
+}
+
+// forwarded calls yield for each field of a request that is forwarded. In a tunnel the Host field is the target's, in the place
+// of the client's, and srt itself answers Expect (TLS-32 to TLS-34).
+func (r *request) forwarded(yield func(httphead.Field)) {
+	if !r.tunnel {
+		endToEnd(r.header, yield)
+		return
+	}
+	host := httphead.Field{Name: "Host", Value: r.at().hostField(r.host)}
+	if _, hosts := r.header.Get("Host"); hosts == 0 {
+		yield(host)
+	}
+	var seen firstLines
+	endToEnd(r.header, func(f httphead.Field) {
+		switch {
+		case !seen.counts(f), f.Is("Expect"):
+			return
+		case f.Is("Host"):
+			f.Value = host.Value
+		}
+		yield(f)
+	})
+}
+
+// shownFields are the fields of a response as OnResponse sees them (REQ-20).
+func shownFields(h httphead.Header) []HeaderField {
+	var out []HeaderField
+	endToEnd(h, func(f httphead.Field) { out = append(out, HeaderField(f)) })
+	return out
+}
+
+// stripResponse returns the fields of a response without those of stripResponseHeaders.
+func (s *Server) stripResponse(h httphead.Header) httphead.Header {
+	if len(s.strip) == 0 {
+		return h
+	}
+	var out httphead.Header
+	for _, f := range h {
+		if !s.stripped(f.Name) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // forwardTrailer returns the fields of a trailer section that may follow a body: neither hop-by-hop ones nor those that
 // frame or route a message (RFC 9110 section 6.5.1), which a recipient that merges trailers would act upon.
 func forwardTrailer(h httphead.Header, stripped func(string) bool) httphead.Header {

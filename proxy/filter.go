@@ -2,15 +2,13 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/policy"
-	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
 // Filtering is the part of [Options] about the request filter (NET-35 to NET-37, REQ-*). The zero value has no filter:
@@ -36,27 +34,41 @@ func (f *Filtering) validate() error {
 		config.TargetRefuse, config.TargetAsSpelled, config.TargetNormalize)
 }
 
-// RequestFilter decides about one request. It is called from many goroutines and has no time limit. ctx ends when the
-// client leaves or the server closes, and the result is then dropped (REQ-12); nobody waits for it then, so a filter may call
-// [Server.Close]. An error and a panic deny.
+// RequestFilter decides about one request, in cleartext or in a tunnel whose TLS is terminated. It is called once for each, from
+// many goroutines, and has no time limit. ctx ends when the client leaves or the server closes, and the result is then dropped
+// (REQ-12); nobody waits for it then, so a filter may call [Server.Close]. An error and a panic deny.
 type RequestFilter func(ctx context.Context, r *FilterRequest) (FilterDecision, error)
 
-// FilterRequest is what a filter is told. It belongs to the filter, which may keep or change it without effect.
+// FilterRequest is what a filter is told (REQ-13). It belongs to the filter, which may keep or change it without effect. What
+// comes from the client, fields, body and Key included, is its own choice; masked credentials show as their sentinels, never
+// as their values.
 type FilterRequest struct {
 	Method string // as spelled
 	// URL is the target with its canonical authority and the path and query that go out; never made of the Host field.
 	URL string
-	// Host is the canonical host, an IPv6 literal without brackets (NET-8).
+	// Scheme is "https" for a request in a terminated tunnel and "http" for one that came in cleartext, to an https URL too.
+	Scheme string
+	// Host is the canonical host that the request goes to, an IPv6 literal without brackets (NET-8).
 	Host string
 	Port uint16
+	// SNI is the server name of the client's TLS handshake in lower case: empty outside a tunnel, and for none or one that is
+	// no plain host name.
+	SNI string
 	// RequestTarget is path and query as spelled, without fragment; "*" for OPTIONS of a whole server. Normalized is the
 	// same without dot segments, backslashes and repeated leading slashes; Ambiguous tells that the two name different
 	// paths (NET-35).
 	RequestTarget, Normalized string
 	Ambiguous                 bool
-	// Header is the fields in the order and spelling of the client, Host and hop-by-hop ones included, the proxy
-	// credentials left out.
+	// Header is the fields that count, in the order and spelling of the client, Host and hop-by-hop ones included, the proxy
+	// credentials left out: in a tunnel the first line alone of fields such as Authorization and Content-Type (TLS-33).
 	Header []HeaderField
+	// RawHeader is Header with the lines that do not count.
+	RawHeader []HeaderField
+	// Body reads the body that the request declares, whatever its method; nil: it declares none. What is read is kept and
+	// forwarded first, and what is not read is not kept. Reading waits for the client, and asks it for the body where it waits
+	// to be asked. After 64 MiB it fails with [ErrBodyLimit], once the filter has returned with [ErrBodyClosed], and with other
+	// errors if the body is malformed or the client leaves. It may be used from any goroutine.
+	Body io.Reader
 	// Key is the attribution key that the client presented: a label of its own choosing (NET-21).
 	Key string
 }
@@ -85,6 +97,10 @@ type FilterDecision struct {
 	// Fields that frame or route the message are neither set nor removed (REQ-17 to REQ-19).
 	RemoveHeaders []string
 	SetHeaders    []HeaderField
+	// OnResponse is called, for an allow, with the final response of the server just before its head goes to the client: once,
+	// and the client waits. header is a copy of its fields without hop-by-hop ones, and with those that stripResponseHeaders
+	// takes out. It changes nothing, a panic is logged, and an answer of srt's own is not shown to it (REQ-20). Nil: nobody.
+	OnResponse func(status int, header []HeaderField)
 }
 
 // The reasons of refusals by a filter, as in the chapters about the network and about TLS.
@@ -100,94 +116,141 @@ const (
 )
 
 // askFilter asks the filter, if there is one, about a request that has passed every other check, and prepares what goes
-// out. A client that leaves meanwhile sets e.gone.
-func (c *client) askFilter(e *exchange) (answer, bool) {
-	if c.filtering.Filter == nil {
-		return answer{}, false
+// out. It fails only with errClientGone, if ctx ended before there was an answer, which then counts for nothing (REQ-12).
+func (s *Server) askFilter(ctx context.Context, r *request) (refusal, error) {
+	if s.filtering.Filter == nil {
+		s.edit(r, nil)
+		return refusal{}, nil
 	}
-	var d FilterDecision
-	var err error
-	c.watched(e, func(ctx context.Context) (gone error) {
-		d, err, gone = callFilter(ctx, c.filtering.Filter, c.filterRequest(e))
-		return gone
-	})
-	if e.gone {
-		return answer{}, true
+	d, failed, err := callFilter(ctx, s.filtering.Filter, r)
+	if err != nil {
+		return refusal{}, err
 	}
-	status, reason := 403, ""
+	f := refusal{status: 403}
 	switch {
-	case err != nil:
-		reason = "sandbox policy check failed: " + err.Error()
+	case failed != "":
+		f.reason = "sandbox policy check failed: " + failed
 	case d.Action == FilterDeny:
-		if reason = d.Reason; reason == "" {
-			reason = reasonFilter
+		if f.reason = d.Reason; f.reason == "" {
+			f.reason = reasonFilter
 		}
 		if d.Status >= 400 && d.Status <= 599 {
-			status = d.Status
+			f.status = d.Status
 		}
 	default:
 		if what := d.malformed(); what != "" {
-			reason = "malformed filterRequest decision: " + what
-		} else if len(d.SetHeaders) > 0 && !c.filtering.AllowPlaintextHeaderSet {
-			reason = reasonHeaderSet
+			f.reason = "malformed filterRequest decision: " + what
+		} else if len(d.SetHeaders) > 0 && r.scheme == "http" && !s.filtering.AllowPlaintextHeaderSet {
+			f.reason = reasonHeaderSet
 		}
 	}
-	if reason != "" {
-		c.reportRequest(e, "", reason)
-		return filterRefused(status, reason), true
+	if f.reason != "" {
+		return f, nil
 	}
-	d.edit(e.req)
-	return answer{}, false
+	s.edit(r, &d)
+	if d.OnResponse != nil {
+		r.observe = s.observer(d.OnResponse)
+	}
+	return refusal{}, nil
 }
 
 // callFilter asks the filter in a goroutine of its own: it may close the server, which waits for its clients, and one that does
-// not heed its context outlives both. A panic of the filter is an error (REQ-16). gone is errClientGone when the context ended
-// before there was an answer, which then counts for nothing.
-func callFilter(ctx context.Context, filter RequestFilter, r *FilterRequest) (d FilterDecision, err, gone error) {
+// not heed its context outlives both. Meanwhile it reads the body for the filter. An error or a panic of the filter is a text,
+// failed (REQ-16). err is errClientGone when the context ended.
+func callFilter(ctx context.Context, filter RequestFilter, r *request) (d FilterDecision, failed string, err error) {
 	type result struct {
 		FilterDecision
-		err error
+		failed string
 	}
 	answered := make(chan result, 1)
+	told := filterRequest(r)
+	var reads chan bodyRead
+	if r.body != nil {
+		body := &filterBody{reads: make(chan bodyRead), closed: make(chan struct{})}
+		defer close(body.closed)
+		reads, told.Body = body.reads, body
+	}
 	go func() {
-		a := result{err: errFilterExit}
+		a := result{failed: "the filter did not return"} // it may end its goroutine
 		defer func() {
 			if p := recover(); p != nil {
-				a = result{err: fmt.Errorf("%v", p)}
+				a = result{failed: printed(p)}
 			}
 			answered <- a
 		}()
-		a.FilterDecision, a.err = filter(ctx, r)
+		d, err := filter(ctx, told)
+		if err != nil {
+			a = result{failed: printed(err)}
+			return
+		}
+		// The lists are the filter's own, which may go on using them.
+		d.RemoveHeaders, d.SetHeaders = slices.Clone(d.RemoveHeaders), slices.Clone(d.SetHeaders)
+		a = result{FilterDecision: d}
 	}()
-	select {
-	case a := <-answered:
-		return a.FilterDecision, a.err, nil
-	case <-ctx.Done():
-		return FilterDecision{}, nil, errClientGone
-	}
-}
-
-// errFilterExit is a filter that ended its goroutine.
-var errFilterExit = errors.New("the filter did not return")
-
-func (c *client) filterRequest(e *exchange) *FilterRequest {
-	r := &FilterRequest{
-		Method: e.req.Method, URL: e.target.url(e.host), Host: e.host.Name, Port: e.target.port,
-		RequestTarget: e.spelled, Normalized: e.normalized, Ambiguous: e.ambiguous, Key: c.key,
-	}
-	for _, f := range e.req.Header {
-		if !f.Is("Proxy-Authorization") {
-			r.Header = append(r.Header, HeaderField(f))
+	for {
+		select {
+		case a := <-answered:
+			if ctx.Err() != nil {
+				return FilterDecision{}, "", errClientGone
+			}
+			return a.FilterDecision, a.failed, nil
+		case read := <-reads:
+			n, err := r.body.Read(read.into)
+			read.done <- bodyResult{n, err}
+		case <-ctx.Done():
+			return FilterDecision{}, "", errClientGone
 		}
 	}
-	return r
 }
 
-// reportRequest records a request that was refused although its host is allowed (NET-70).
-// The rule is the setting that is behind it, empty for the filter's own decision.
-func (c *client) reportRequest(e *exchange, rule, reason string) {
-	v := policy.Verdict{Rule: rule, Reason: reason}
-	c.report(violation.HTTPRequest, violation.Request(e.req.Method, e.target.url(e.host)), v, c.key)
+// printed is the text of an error or of what a filter panicked with, even of one whose method panics. It is never empty.
+func printed(v any) string {
+	if text := fmt.Sprint(v); text != "" {
+		return text
+	}
+	return "the filter failed without a reason"
+}
+
+func filterRequest(r *request) *FilterRequest {
+	told := &FilterRequest{
+		Method: r.method, URL: r.at().url(r.host), Scheme: r.scheme, Host: r.host.Name, Port: r.port,
+		RequestTarget: r.spelled, Normalized: r.normalized, Ambiguous: r.ambiguous, Key: r.key,
+	}
+	if !r.sniUnreadable {
+		told.SNI = r.sni
+	}
+	var seen firstLines
+	for _, f := range r.header {
+		if f.Is("Proxy-Authorization") {
+			continue
+		}
+		told.RawHeader = append(told.RawHeader, HeaderField(f))
+		if !r.tunnel || seen.counts(f) {
+			told.Header = append(told.Header, HeaderField(f))
+		}
+	}
+	return told
+}
+
+// observer is OnResponse for one response. The function has a goroutine of its own, and is waited for: a panic in it is logged,
+// and one that closes the server, or ends its goroutine, holds up nothing for ever (REQ-20).
+func (s *Server) observer(on func(int, []HeaderField)) func(int, []HeaderField) {
+	return func(status int, header []HeaderField) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() {
+				if p := recover(); p != nil {
+					s.log.Warn("proxy: OnResponse of the request filter panicked", "panic", fmt.Sprint(p))
+				}
+			}()
+			on(status, header)
+		}()
+		select {
+		case <-done:
+		case <-s.ctx.Done():
+		}
+	}
 }
 
 // malformed returns what is wrong with an allow decision, or "" (REQ-16).
@@ -212,17 +275,41 @@ var fixedFields = [...]string{
 	"transfer-encoding", "te", "trailer", "upgrade", "content-length",
 }
 
-// edit applies an allow decision to the header: hop-by-hop fields go first, so that the client's Connection field cannot
-// name one that the filter sets, then all removals, then all sets (REQ-17).
-func (d *FilterDecision) edit(req *httphead.Request) {
-	if len(d.RemoveHeaders)+len(d.SetHeaders) == 0 {
+// edit makes r.header what goes out, with the edits of an allow decision: hop-by-hop fields go first, so that the client's
+// Connection field cannot name one that the filter sets, then all removals, then all sets (REQ-17). On the plain path, where the
+// fields that are not forwarded are left out when the head is written, nothing is done without edits.
+func (s *Server) edit(r *request, d *FilterDecision) {
+	edits := d != nil && len(d.RemoveHeaders)+len(d.SetHeaders) > 0
+	if !r.tunnel && !edits {
 		return
 	}
-	remove := map[string]bool{}
+	var remove map[string]bool
+	var spelling map[string]string
+	if edits {
+		remove, spelling = d.edited()
+	}
+	out := make(httphead.Header, 0, len(r.header)+1)
+	r.forwarded(func(f httphead.Field) {
+		if !edits || !remove[foldName(f.Name)] {
+			out = append(out, f)
+		}
+	})
+	if edits {
+		for _, f := range firstsTogether(d.SetHeaders) {
+			if name := spelling[foldName(f.Name)]; name != "" {
+				out = append(out, httphead.Field{Name: name, Value: strings.Trim(f.Value, " \t")})
+			}
+		}
+	}
+	r.header = out
+}
+
+// edited returns the folded names of the fields that go, and the spelling of each name that is set by its folded form.
+func (d *FilterDecision) edited() (remove map[string]bool, spelling map[string]string) {
+	remove, spelling = map[string]bool{}, map[string]string{}
 	for _, name := range d.RemoveHeaders {
 		remove[foldName(name)] = true
 	}
-	spelling := map[string]string{} // of each name that is set, by its folded form
 	for _, f := range d.SetHeaders {
 		folded := foldName(f.Name)
 		remove[folded] = true
@@ -234,18 +321,7 @@ func (d *FilterDecision) edit(req *httphead.Request) {
 		delete(remove, name)
 		delete(spelling, name)
 	}
-	var out httphead.Header
-	endToEnd(req.Header, func(f httphead.Field) {
-		if !remove[foldName(f.Name)] {
-			out = append(out, f)
-		}
-	})
-	for _, f := range firstsTogether(d.SetHeaders) {
-		if name := spelling[foldName(f.Name)]; name != "" {
-			out = append(out, httphead.Field{Name: name, Value: strings.Trim(f.Value, " \t")})
-		}
-	}
-	req.Header = out
+	return remove, spelling
 }
 
 // firstsTogether puts the fields of one name behind the first of them.

@@ -4,50 +4,124 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/policy"
-	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
-// judgeTarget applies the rules about targets and methods that hold with a filter (NET-35, NET-36), on a target that was
-// parsed and whose host is allowed. After it e.target.path is what goes out.
-func (c *client) judgeTarget(e *exchange) (answer, bool) {
-	if c.filtering.Filter == nil {
-		return answer{}, false
+// judgeTarget takes the target of a request in a tunnel apart, and applies the rules about targets that hold with a filter
+// (NET-35, NET-36, REQ-5 to REQ-8). After it r.path is what goes out.
+func (s *Server) judgeTarget(r *request) refusal {
+	if r.tunnel {
+		if reason := r.parseInTunnel(); reason != "" {
+			return refusal{status: 400, reason: reason}
+		}
+	} else {
+		r.path = r.absolute.path
 	}
-	if !utf8.ValidString(e.req.Target) {
-		return c.refuseTarget(e, reasonEncodeTarget), true
+	r.spelled = r.path
+	if s.filtering.Filter == nil {
+		return refusal{}
 	}
-	e.spelled = e.target.path
-	e.normalized, e.ambiguous = normalizeTarget(e.spelled)
+	if !utf8.ValidString(r.target) {
+		return refusal{status: 400, reason: reasonEncodeTarget}
+	}
+	r.normalized, r.ambiguous = normalizeTarget(r.spelled)
 	switch {
-	case c.filtering.AmbiguousRequestTarget == config.TargetNormalize:
-		e.target.path = e.normalized
-	case e.ambiguous && c.filtering.AmbiguousRequestTarget != config.TargetAsSpelled:
-		c.reportRequest(e, "network.ambiguousRequestTarget", reasonAmbiguousTarget)
-		return ambiguousTarget(), true
+	case s.filtering.AmbiguousRequestTarget == config.TargetNormalize:
+		r.path = r.normalized
+	case r.ambiguous && s.filtering.AmbiguousRequestTarget != config.TargetAsSpelled:
+		return refusal{status: 400, mark: markAmbiguous, rule: ruleAmbiguous, reason: reasonAmbiguousTarget}
 	}
-	return answer{}, false
+	return refusal{}
 }
 
-// judgeMethod refuses the methods that echo a request, which would show the client what the filter has added (NET-36).
-func (c *client) judgeMethod(e *exchange) (answer, bool) {
-	if m := e.req.Method; c.filtering.Filter != nil && (m == "TRACE" || m == "TRACK") {
-		reason := "the " + m + " method is not forwarded"
-		c.reportRequest(e, "", reason)
-		return methodNotForwarded(reason), true
+const ruleAmbiguous = "network.ambiguousRequestTarget"
+
+// parseInTunnel sets r.path, and r.absolute for an absolute form, whose authority does not go out: the host is that of the
+// tunnel (TLS-32). What is neither that, nor an origin form, nor "*" for OPTIONS is refused with a filter and without one, as
+// a server behind the target could take it for another place. It returns what is wrong (REQ-5, TLS-31), or "".
+func (r *request) parseInTunnel() (reason string) {
+	for i := range len(r.target) {
+		if c := r.target[i]; c <= ' ' || c >= 0x7f {
+			return reasonEncodeTarget
+		}
 	}
-	return answer{}, false
+	origin, _, _ := strings.Cut(r.target, "#")
+	switch {
+	case strings.HasPrefix(origin, "/"), origin == "*" && r.method == "OPTIONS":
+		r.path = origin
+		return ""
+	}
+	t, ok := parseTarget(r.method, r.target)
+	if !ok {
+		return reasonMalformedTarget
+	}
+	r.absolute, r.path = t, t.path
+	return ""
 }
 
-// refuseTarget answers a target that is none. Only with a filter is that said and recorded (NET-36, NET-73).
+// judgeMethod refuses the methods that echo a request where something was added to it that the client must not see: by the
+// filter, or a masked credential (NET-36, REQ-11).
+func (s *Server) judgeMethod(r *request) refusal {
+	if r.method != "TRACE" && r.method != "TRACK" || s.filtering.Filter == nil && !s.injects(r) {
+		return refusal{}
+	}
+	return refusal{status: 405, reason: "the " + r.method + " method is not forwarded"}
+}
+
+// injects reports whether a masked credential could be put into a request.
+func (s *Server) injects(r *request) bool {
+	return s.injectable != nil && r.tunnel && s.injectable(r.host)
+}
+
+// judgeHost applies requireHostMatch (NET-34, REQ-9, REQ-10).
+func (s *Server) judgeHost(r *request) refusal {
+	if !s.requireHostMatch {
+		return refusal{}
+	}
+	if reason := hostMismatch(r); reason != "" {
+		return refusal{status: 421, rule: "network.requireHostMatch", reason: reason}
+	}
+	return refusal{}
+}
+
+// hostMismatch returns why a request is misdirected, or "".
+func hostMismatch(r *request) string {
+	field, hosts := r.header.Get("Host")
+	at := r.at()
+	switch {
+	case r.sniUnreadable:
+		return "TLS server name could not be read"
+	case r.sni != "" && !httphead.EqualFold(r.sni, r.host.Name):
+		return "TLS server name does not match the request target"
+	case r.tunnel && r.absolute.host != "" && !at.namedBy(authorityOf(r.target), r.host):
+		return "request-target authority does not match the request target"
+	case hosts > 1:
+		return "more than one Host header"
+	case !at.namedBy(field, r.host):
+		return "Host header does not match the request target"
+	}
+	return ""
+}
+
+// authorityOf is the authority of an absolute URI as spelled, user information included.
+func authorityOf(target string) string {
+	_, rest, _ := strings.Cut(target, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}
+
+// refuseTarget answers a target of the plain path that is none. Only with a filter is that said and recorded (NET-36, NET-73).
 func (c *client) refuseTarget(e *exchange, reason string) answer {
 	e.keep = false
 	if c.filtering.Filter == nil {
 		return answer400
 	}
-	c.report(violation.HTTPRequest, violation.Request(e.req.Method, shownTarget(e.req.Target)), policy.Verdict{Reason: reason}, c.key)
-	return malformedTarget(reason)
+	f := refusal{status: 400, reason: reason}
+	c.reportRequest(&request{method: e.req.Method, target: e.req.Target, key: c.key}, f)
+	return f.answer()
 }
 
 // targetShown is how much of a target that is none goes into a line, in bytes (VIO-13).

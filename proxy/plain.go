@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
@@ -19,11 +20,11 @@ type exchange struct {
 	parent  *parentEndpoint // that gets the request in absolute form; nil for the target itself
 	framing httphead.Framing
 	length  int64
-	// What a filter is told about the target; unset without one.
-	spelled, normalized string
-	ambiguous           bool
-	// continued: srt has sent "100 Continue" itself (NET-32).
-	continued bool
+	request request // what is judged; unset until the destination is allowed
+	// body is the body for those who read it before it goes out; nil: nobody does.
+	body *plainBody
+	// continued: srt sends "100 Continue" itself (NET-32), and has.
+	continued, sentContinue bool
 	// keep: the connection may carry another request afterwards.
 	keep bool
 	// gone: the client left while it was decided about, and there is nobody to answer.
@@ -57,12 +58,20 @@ func (c *client) servePlain(req *httphead.Request) bool {
 		}
 		return c.send(refusal, req.Method == "HEAD", false) == nil
 	}
-	if e.continued {
-		if _, err := c.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
-			return false
-		}
+	if e.sendContinue(c.conn) != nil {
+		return false
 	}
 	return c.forwardPlain(e)
+}
+
+// sendContinue asks the client for the body, once, if it waits to be asked.
+func (e *exchange) sendContinue(to io.Writer) error {
+	if !e.continued || e.sentContinue {
+		return nil
+	}
+	e.sentContinue = true
+	_, err := io.WriteString(to, "HTTP/1.1 100 Continue\r\n\r\n")
+	return err
 }
 
 // judge fills in e and returns the answer to a request that is refused. The order is that of NET-24: what cannot be read
@@ -98,7 +107,42 @@ func (c *client) judge(e *exchange) (answer, bool) {
 	if !e.target.tls {
 		e.parent = c.route(e.rules, v.Host, true)
 	}
-	return firstRefusal(e, c.judgeTarget, c.judgeHost, c.judgeMethod, c.expectation, c.askFilter)
+	if a, refused := c.expectation(e); refused {
+		return a, true
+	}
+	return c.judgeAlone(e)
+}
+
+// judgeAlone judges what concerns the request alone (REQ-2). Only a filter takes long enough to watch the client meanwhile.
+func (c *client) judgeAlone(e *exchange) (a answer, refused bool) {
+	r := &e.request
+	*r = request{
+		method: e.req.Method, target: e.req.Target, minor: e.req.Minor, header: e.req.Header, host: e.host, port: e.target.port,
+		scheme: "http", absolute: e.target, key: c.key, rules: e.rules,
+	}
+	if c.filtering.Filter == nil {
+		a, refused = c.judgeRequest(c.ctx, r)
+	} else {
+		if e.hasBody() {
+			e.body = &plainBody{client: c, exchange: e, rest: newBody(c.br, e.framing, e.length)}
+			r.body = e.body
+		}
+		c.watched(e, func(ctx context.Context) (gone error) {
+			a, refused = c.judgeRequest(ctx, r)
+			return nil
+		})
+	}
+	e.gone = e.gone || refused && a.status == ""
+	if refused {
+		e.keep = false // REQ-3
+		return a, true
+	}
+	e.target.path, e.req.Header = r.path, r.header
+	if e.body != nil && e.body.malformed() {
+		e.keep = false
+		return answer400, true
+	}
+	return answer{}, false
 }
 
 // decidePlain decides about the destination of a request (NET-7). A client that leaves while the callback is asked sets
@@ -117,49 +161,23 @@ func (c *client) decidePlain(e *exchange) policy.Verdict {
 }
 
 // watched runs a step with a context that ends when the client leaves, which sets e.gone. The step reads nothing from the
-// client.
+// client but by e.body.
 func (c *client) watched(e *exchange, step func(context.Context) error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
-	stop := c.watchClient(func() { cancel(errClientGone) })
+	gone := func() { cancel(errClientGone) }
+	stop := c.watchClient(gone)
+	if e.body != nil {
+		e.body.gone = gone
+		e.body.unwatched = func(read func()) {
+			stop()
+			read()
+			stop = c.watchClient(gone)
+		}
+	}
 	err := step(ctx)
 	stop()
 	e.gone = errors.Is(err, errClientGone) || errors.Is(context.Cause(ctx), errClientGone)
-}
-
-// firstRefusal asks one check after the other until one refuses.
-func firstRefusal(e *exchange, checks ...func(*exchange) (answer, bool)) (answer, bool) {
-	for _, check := range checks {
-		if a, refused := check(e); refused {
-			return a, true
-		}
-	}
-	return answer{}, false
-}
-
-// judgeHost applies requireHostMatch (NET-34).
-func (c *client) judgeHost(e *exchange) (answer, bool) {
-	if !c.requireHostMatch {
-		return answer{}, false
-	}
-	reason := hostMismatch(e)
-	if reason == "" {
-		return answer{}, false
-	}
-	c.reportRequest(e, "network.requireHostMatch", reason)
-	return misdirected(reason), true
-}
-
-// hostMismatch returns why a request is misdirected (NET-34), or "".
-func hostMismatch(e *exchange) string {
-	field, hosts := e.req.Header.Get("Host")
-	switch {
-	case hosts > 1:
-		return "more than one Host header"
-	case !e.target.namedBy(field, e.host):
-		return "Host header does not match the request target"
-	}
-	return ""
 }
 
 // expectation looks at Expect (NET-32), which HTTP/1.0 does not know (RFC 9110 section 10.1.1).

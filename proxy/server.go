@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/srt-sandbox/srt/proxy/internal/local"
+	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
@@ -49,6 +50,7 @@ type shared struct {
 	refuseOpaque     bool
 	strip            []string // folded names, see foldName
 	filtering        Filtering
+	injectable       func(config.Host) bool // whether a masked credential may go there (CRED-21); nil: none
 	log              *slog.Logger
 	limits           Limits
 	sweepEvery       time.Duration  // sweepEvery, but for tests
