@@ -14,19 +14,22 @@ const Limit = 16 << 10
 var (
 	// ErrMalformed is text that is no HTTP/1.x message, or one that two parsers could frame differently.
 	ErrMalformed = errors.New("malformed HTTP message")
-	// ErrTooLarge is a head or a trailer section over [Limit].
+	// ErrTooLarge is a head or a trailer section over [Limit], or over the limit given for it.
 	ErrTooLarge = errors.New("HTTP head too large")
 )
 
 // ReadHead reads from br up to and including the first empty line, appends what it read to buf and returns that. The
 // lines are only parted, not parsed. Errors: io.EOF if the input ended before the first byte, io.ErrUnexpectedEOF if it
 // ended later, [ErrTooLarge], [ErrMalformed] for a line that ends in LF without CR, and those of br.
-func ReadHead(br *bufio.Reader, buf []byte) ([]byte, error) {
+func ReadHead(br *bufio.Reader, buf []byte) ([]byte, error) { return ReadHeadUpTo(br, buf, Limit) }
+
+// ReadHeadUpTo is [ReadHead] with another limit than [Limit], in bytes.
+func ReadHeadUpTo(br *bufio.Reader, buf []byte, limit int) ([]byte, error) {
 	lineStart, read := len(buf), 0
 	for {
 		part, err := br.ReadSlice('\n')
 		read += len(part)
-		if read > Limit {
+		if read > limit {
 			return buf, ErrTooLarge
 		}
 		buf = append(buf, part...)

@@ -153,6 +153,9 @@ func dead(fd uintptr) bool {
 // waiting is what can still be read from one connection and what has been written to the other and has not arrived.
 func waiting(from, to net.Conn) int { return queued(from, unix.TIOCINQ) + queued(to, unix.TIOCOUTQ) }
 
+// Unsent is how many of the bytes written to a connection its peer has not taken yet, 0 if that cannot be told.
+func Unsent(c net.Conn) int { return queued(c, unix.TIOCOUTQ) }
+
 // queued asks for the length of a queue of a socket, 0 if there is none (tcp(7), unix(7)).
 func queued(c net.Conn, queue uint) (n int) {
 	sc, ok := c.(syscall.Conn)

@@ -23,3 +23,6 @@ func Quiet(net.Conn) bool { return false }
 
 // Ended reports false: it cannot be told on this system without waiting.
 func Ended(net.Conn) bool { return false }
+
+// Unsent is 0: how much of what was written has not been taken is told on Linux only.
+func Unsent(net.Conn) int { return 0 }
