@@ -1,0 +1,91 @@
+package credential
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+var (
+	// ErrControl is returned for a value that cannot be part of a header field (CRED-24).
+	ErrControl = errors.New("a masked credential holds a control character and cannot be sent in a header")
+	// ErrChanged is returned by the reader of a body when the value that it was writing went away halfway: another
+	// launch changed it, or the session ended. The request must not look complete.
+	ErrChanged = errors.New("a masked credential changed while it was being sent; send the request again")
+)
+
+// Injection puts real values in the place of the sentinels of one request to one host (CRED-20 to CRED-34). It belongs
+// to that request: its methods are not safe for concurrent use. It holds no value itself; each is read from the store at
+// the moment it is written.
+type Injection struct {
+	store *Store
+	host  config.Host
+	*scanner
+	kept bool // LengthKept has promised that no length changes
+}
+
+// At returns what may be injected into a request to host, whatever its port (CRED-21). host is that of the connection,
+// never what a Host field or a TLS server name says. nil: nothing may, and the request goes out as it is.
+func (s *Store) At(host config.Host) *Injection {
+	list := s.at(host)
+	if len(list) == 0 {
+		return nil
+	}
+	return &Injection{store: s, host: host, scanner: s.scanners.of(host, list)}
+}
+
+// LengthKept reports whether every value injectable here is as long as its sentinel, so that the declared length of a
+// body holds (CRED-26). After it has said so, a value that a later launch makes longer or shorter is no longer put into
+// the bodies of this request: its sentinel goes out.
+func (i *Injection) LengthKept() bool {
+	i.kept = lengthsKept(i.list)
+	return i.kept
+}
+
+func lengthsKept(list []*secret) bool {
+	for _, x := range list {
+		if x.size() != len(x.sentinel) {
+			return false
+		}
+	}
+	return true
+}
+
+// InTarget returns the names of the credentials whose sentinel a request target holds (CRED-22): none is replaced there,
+// which the debug log should tell. target is the path and query that go out.
+func (i *Injection) InTarget(target string) []string {
+	var names []string
+	b := []byte(target)
+	for from := 0; from < len(b); {
+		pos, x := i.find(b, from)
+		if x == nil {
+			break
+		}
+		names = append(names, x.name)
+		from = pos + len(x.sentinel)
+	}
+	return names
+}
+
+// scanners keeps one scanner per host until the list of what is injectable there changes. The zero value is empty.
+type scanners struct {
+	mu     sync.Mutex
+	byHost map[config.Host]*scanner
+}
+
+// of returns the scanner for a list that Store.at returned for host. The store hands out the same list until something
+// is masked, so that its first element's address tells whether it is still that one.
+func (c *scanners) of(host config.Host, list []*secret) *scanner {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.byHost[host]; known != nil && len(known.list) == len(list) && &known.list[0] == &list[0] {
+		return known
+	}
+	if c.byHost == nil || len(c.byHost) >= maxHosts {
+		c.byHost = make(map[config.Host]*scanner)
+	}
+	made := newScanner(list)
+	c.byHost[host] = made
+	return made
+}
