@@ -1,3 +1,24 @@
-// Package credential will replace masked credentials in requests and re-sign AWS ones (rules CRED-*). Until it exists,
-// a settings file that masks a credential is refused at start.
+// Package credential keeps the real values of masked credentials and gives commands fakes in their place (rules CRED-*).
+//
+// What belongs here: reading what is to be masked, making the fakes, and putting the real values into requests on their
+// way out (the substitution and the AWS re-signing). What does not: which file is shown where (fsview), which request
+// may go out at all (proxy), and what the settings mean (runtime/config).
+//
+// A value goes this way; each step is a file:
+//
+//	vault.go    one launch: which entries count, what its command sees     / source.go   reading a file once
+//	mask.go     a text becomes its fake: whole, by extract.go, by jwt.go   / splice.go   what is replaced in it
+//	sentinel.go what stands for a value                                    / pairs.go    AWS keys that belong together
+//	store.go    the session: sentinels, their values and their hosts
+//	region.go   the memory that values live in
+//
+// # What is kept secret, and what cannot be
+//
+// A real value lives in anonymous mappings that no child of srt inherits (MADV_DONTFORK), that no core file holds
+// (MADV_DONTDUMP), that stay out of swap as far as the memory lock limit allows, and that are overwritten before they
+// are given back. Files are read into such memory, and the buffers they are taken apart in are of it too. What is not
+// within reach of this package: the environment that srt itself was started with lies on its stack, where the kernel put
+// it; an extract pattern runs over a heap copy of the text, which is overwritten as soon as the search ends (the runtime
+// does not move heap objects, so it is the only one); and a request that carries a value passes through the buffers of
+// the proxy and of the TLS stack.
 package credential

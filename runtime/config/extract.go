@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dlclark/regexp2"
+	"github.com/dlclark/regexp2/v2"
 )
 
 // Classes of the errors of [CompileExtract] (CFG-37, CRED-16).
@@ -59,6 +59,9 @@ func CompileExtract(pattern string) (*regexp2.Regexp, error) {
 	return compiled, nil
 }
 
+// stackSlots bounds the backtracking of one search (CRED-17), at 8 bytes a slot.
+const stackSlots = 8_000_000
+
 // compileGuarded runs the engine's compiler. It was not written for patterns of unknown quality; a panic in it is the
 // same to the operator as an error.
 func compileGuarded(pattern string) (compiled *regexp2.Regexp, err error) {
@@ -67,7 +70,7 @@ func compileGuarded(pattern string) (compiled *regexp2.Regexp, err error) {
 			compiled, err = nil, &ExtractError{"the engine cannot compile it"}
 		}
 	}()
-	compiled, err = regexp2.Compile(pattern, regexp2.ECMAScript)
+	compiled, err = regexp2.Compile(pattern, regexp2.ECMAScript, regexp2.OptionMaxBacktrackingStackSize(stackSlots))
 	if err != nil {
 		// The text after "in" quotes the translated pattern, which the operator never wrote.
 		detail, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "error parsing regexp: "), " in `")
