@@ -1,12 +1,14 @@
 package proxy
 
-import (
-	"errors"
-)
+import "github.com/srt-sandbox/srt/proxy/internal/inspect"
 
-// ErrBodyClosed is the error of [FilterRequest.Body] once the filter has returned: the rest of the body, if the request goes on,
-// is on its way to the server.
-var ErrBodyClosed = errors.New("a request body cannot be read after the request filter has returned")
+// Errors of [FilterRequest.Body]. Test with errors.Is.
+var (
+	// ErrBodyLimit comes once 64 MiB were read. The request can still be allowed: all of its body is then forwarded (REQ-14).
+	ErrBodyLimit = inspect.ErrBodyLimit
+	// ErrBodyClosed comes once the filter has returned: the body, if the request goes on, is on its way to the server.
+	ErrBodyClosed = inspect.ErrBodyClosed
+)
 
 // filterBody is a body as the filter sees it. The goroutine that serves the request does the reading, so that the connection is
 // never used by two at once, and not after the decision whatever the filter has left behind.

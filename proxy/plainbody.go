@@ -9,12 +9,8 @@ import (
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 )
 
-// bodyKept is how many bytes of a body may be read before it goes out (REQ-14).
+// bodyKept is how many bytes of a body may be read before it goes out (REQ-14), as in package inspect.
 const bodyKept = 64 << 20
-
-// ErrBodyLimit is the error of [FilterRequest.Body] once 64 MiB were read. The request can still be allowed: all of its body
-// is then forwarded.
-var ErrBodyLimit = errors.New("a request filter can read 64 MiB of a request body and no more")
 
 // plainBody is the body of a plain request that is read before the request goes out. What is read is kept, to be forwarded
 // first. It is used by one goroutine.
