@@ -57,6 +57,8 @@ type child struct {
 	capHead capHeader
 	capData [2]capData
 	noFile  rlimit.Limit
+	core    rlimit.Limit // RLIMIT_CORE of the command, if cored is not 0
+	cored   uintptr
 	null    uintptr // Command.Null
 	dev     uintptr // path of what is opened there
 	reply   uintptr // where failures are reported: ctlFD, but for a command whose null is at that number

@@ -36,7 +36,7 @@ var fixedSteps = [...]string{
 	fixedCapset:     "drop the capabilities of pid 1 (capset)",
 	fixedTerminal:   "give the command its place on the terminal",
 	fixedNull:       "open the null device in the place of a descriptor that stays with the caller",
-	fixedLimit:      "restore the limit of open files",
+	fixedLimit:      "restore the limits of open files and core files",
 	fixedSignals:    "reset the handlers and the mask of signals",
 	fixedHand:       "hand over the descriptors of a hand",
 }

@@ -172,6 +172,11 @@ func becomeCommand(c *child) {
 	if _, errno = sys(unix.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&c.noFile)), 0, 0, 0); errno != 0 {
 		fail(c, programFixed, fixedLimit, errno)
 	}
+	if c.cored != 0 {
+		if _, errno = sys(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&c.core)), 0, 0, 0); errno != 0 {
+			fail(c, programFixed, fixedLimit, errno)
+		}
+	}
 	// As a child of package syscall has it. No handler is left that a signal could call (dropHandlers).
 	if _, errno = sys(syscall.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.blocked)), 0, 8, 0, 0); errno != 0 {
 		fail(c, programFixed, fixedSignals, errno)

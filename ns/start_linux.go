@@ -41,7 +41,12 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 		ctl.Close()
 		return nil, err
 	}
+	cores.mu.RLock()
+	if ch.core = cores.original; cores.limited {
+		ch.cored = 1
+	}
 	pid, errno := fork(c.Namespaces, program.pad, program.mem)
+	cores.mu.RUnlock()
 	runtime.KeepAlive(c)
 	unix.Close(pair[1])
 	if errno != 0 {
