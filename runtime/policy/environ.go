@@ -42,8 +42,8 @@ type EnvironInput struct {
 	SSHCommand string
 	// JavaAgent is the absolute path of an agent that every JVM loads, from javaAgentJarPath. Empty: none (NET-92).
 	JavaAgent string
-	// JavaOptions are further options for every JVM, each one word of its command line.
-	JavaOptions []string
+	// JavaOptions are further options for every JVM, parted by blanks and quoted as it reads them. Empty: none.
+	JavaOptions string
 	// PWD is the working directory of the command. Empty: the inherited variable stays.
 	PWD string
 }
@@ -227,23 +227,17 @@ func (e *environ) proxies(in EnvironInput) {
 }
 
 // java puts an agent and further options before the inherited ones (NET-92). A denied variable is not inherited.
-func (e *environ) java(agent string, options []string) {
+func (e *environ) java(agent, options string) {
 	if agent != "" {
-		options = slices.Concat([]string{"-javaagent:" + agent}, options)
+		agent = "-javaagent:" + agent
 	}
-	if len(options) == 0 {
+	if strings.ContainsAny(agent, " \t") {
+		agent = `"` + agent + `"` // the JVM splits at blanks, but for quotes
+	}
+	if agent == "" && options == "" {
 		return
 	}
-	words := make([]string, 0, len(options)+1)
-	for _, o := range options {
-		if strings.ContainsAny(o, " \t") {
-			o = `"` + o + `"` // the JVM splits at blanks, but for quotes
-		}
-		words = append(words, o)
-	}
-	if inherited := e.inherits("JAVA_TOOL_OPTIONS"); inherited != "" {
-		words = append(words, inherited)
-	}
+	words := slices.DeleteFunc([]string{agent, options, e.inherits("JAVA_TOOL_OPTIONS")}, func(w string) bool { return w == "" })
 	e.generated["JAVA_TOOL_OPTIONS"] = strings.Join(words, " ")
 }
 
