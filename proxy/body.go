@@ -159,9 +159,7 @@ func (x *transfer) relayResponse() (keepUp bool, err error) {
 		return false, errBadResponse
 	}
 	x.started = true
-	if x.request.observe != nil {
-		x.request.observe(resp.Status, shownFields(resp.Header))
-	}
+	x.observed(&x.request, resp.Status, resp.Header)
 	recode := (framing == httphead.Chunked || framing == httphead.UntilClose) && x.req.Minor == 1
 	x.writeHead(resp, recode)
 	if framing != httphead.NoBody {

@@ -112,13 +112,6 @@ func (r *request) forwarded(yield func(httphead.Field)) {
 	})
 }
 
-// shownFields are the fields of a response as OnResponse sees them (REQ-20).
-func shownFields(h httphead.Header) []HeaderField {
-	var out []HeaderField
-	endToEnd(h, func(f httphead.Field) { out = append(out, HeaderField(f)) })
-	return out
-}
-
 // stripResponse returns the fields of a response without those of stripResponseHeaders.
 func (s *Server) stripResponse(h httphead.Header) httphead.Header {
 	if len(s.strip) == 0 {

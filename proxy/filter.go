@@ -122,7 +122,7 @@ func (s *Server) askFilter(ctx context.Context, r *request) (refusal, error) {
 		s.edit(r, nil)
 		return refusal{}, nil
 	}
-	d, failed, err := callFilter(ctx, s.filtering.Filter, r)
+	d, failed, err := callFilter(ctx, s.filtering.Filter, r, s.filterRequest(r))
 	if err != nil {
 		return refusal{}, err
 	}
@@ -157,13 +157,12 @@ func (s *Server) askFilter(ctx context.Context, r *request) (refusal, error) {
 // callFilter asks the filter in a goroutine of its own: it may close the server, which waits for its clients, and one that does
 // not heed its context outlives both. Meanwhile it reads the body for the filter. An error or a panic of the filter is a text,
 // failed (REQ-16). err is errClientGone when the context ended.
-func callFilter(ctx context.Context, filter RequestFilter, r *request) (d FilterDecision, failed string, err error) {
+func callFilter(ctx context.Context, filter RequestFilter, r *request, told *FilterRequest) (d FilterDecision, failed string, err error) {
 	type result struct {
 		FilterDecision
 		failed string
 	}
 	answered := make(chan result, 1)
-	told := filterRequest(r)
 	var reads chan bodyRead
 	if r.body != nil {
 		body := &filterBody{reads: make(chan bodyRead), closed: make(chan struct{})}
@@ -211,10 +210,10 @@ func printed(v any) string {
 	return "the filter failed without a reason"
 }
 
-func filterRequest(r *request) *FilterRequest {
+func (s *Server) filterRequest(r *request) *FilterRequest {
 	told := &FilterRequest{
 		Method: r.method, URL: r.at().url(r.host), Scheme: r.scheme, Host: r.host.Name, Port: r.port,
-		RequestTarget: r.spelled, Normalized: r.normalized, Ambiguous: r.ambiguous, Key: r.key,
+		RequestTarget: r.spelled, Normalized: r.normalized, Ambiguous: r.ambiguous, Key: s.keyOf(asking{key: r.key}),
 	}
 	if !r.sniUnreadable {
 		told.SNI = r.sni
@@ -230,6 +229,17 @@ func filterRequest(r *request) *FilterRequest {
 		}
 	}
 	return told
+}
+
+// observed shows the final response to a request to whom the filter named, if there is anyone: as it came, but for hop-by-hop
+// fields (REQ-20).
+func (s *Server) observed(r *request, status int, h httphead.Header) {
+	if r.observe == nil {
+		return
+	}
+	var shown []HeaderField
+	endToEnd(h, func(f httphead.Field) { shown = append(shown, HeaderField(f)) })
+	r.observe(status, shown)
 }
 
 // observer is OnResponse for one response. The function has a goroutine of its own, and is waited for: a panic in it is logged,

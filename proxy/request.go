@@ -35,6 +35,7 @@ type request struct {
 	absolute requestTarget // on the plain path the target taken apart; a tunnel leaves it unset
 	body     bodyReader    // nil: none is declared
 	key      string        // attribution
+	pid      int           // of the thread that connected, 0 if unknown
 	rules    *Rules        // in force for this request
 
 	// The results, if the request is allowed.
@@ -101,5 +102,8 @@ func (s *Server) reportRequest(r *request, f refusal) {
 	if r.path != "" {
 		url = r.at().url(r.host)
 	}
-	s.report(violation.HTTPRequest, violation.Request(r.method, url), policy.Verdict{Rule: f.rule, Reason: f.reason}, r.key)
+	s.reportEvent(violation.Event{
+		PID: r.pid, Operation: violation.HTTPRequest, Target: violation.Request(r.method, url), Rule: f.rule, Reason: f.reason,
+		CommandID: s.keyOf(asking{key: r.key}),
+	})
 }
