@@ -149,7 +149,7 @@ func (s *Server) askFilter(ctx context.Context, r *request) (refusal, error) {
 	}
 	s.edit(r, &d)
 	if d.OnResponse != nil {
-		r.observe = s.observer(d.OnResponse)
+		r.observe = s.showing(d.OnResponse)
 	}
 	return refusal{}, nil
 }
@@ -242,9 +242,9 @@ func (s *Server) observed(r *request, status int, h httphead.Header) {
 	r.observe(status, shown)
 }
 
-// observer is OnResponse for one response. The function has a goroutine of its own, and is waited for: a panic in it is logged,
+// showing is OnResponse for one response. The function has a goroutine of its own, and is waited for: a panic in it is logged,
 // and one that closes the server, or ends its goroutine, holds up nothing for ever (REQ-20).
-func (s *Server) observer(on func(int, []HeaderField)) func(int, []HeaderField) {
+func (s *Server) showing(on func(int, []HeaderField)) func(int, []HeaderField) {
 	return func(status int, header []HeaderField) {
 		done := make(chan struct{})
 		go func() {
