@@ -36,9 +36,12 @@ var (
 	tunnelInternal = answer{status: "500 Internal Server Error"}
 	plainFailed    = answer{status: "502 Bad Gateway", body: "Bad Gateway"}
 	plainInternal  = answer{status: "500 Internal Server Error", body: "Internal Server Error"}
-
-	tunnelOpaque = answer{status: "403 Forbidden", mark: markRuntime, body: reasonOpaque}
 )
+
+// tunnelOpaque is the answer to a CONNECT that is allowed and cannot be inspected (REQ-4).
+func tunnelOpaque(reason string) answer {
+	return answer{status: "403 Forbidden", mark: markRuntime, body: reason}
+}
 
 const reasonOpaque = "this proxy does not tunnel CONNECTs it cannot inspect"
 

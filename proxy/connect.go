@@ -37,12 +37,17 @@ func (c *client) serveConnect(req *httphead.Request) {
 		c.reportVerdict(t.verdict, target.host, target.port, key)
 		c.answerLast(tunnelRefused(t.verdict), false)
 		return
-	case c.refuseOpaque:
-		_ = t.cancel()
-		c.report(violation.HTTPRequest, violation.Tunnel(target.host, target.port), opaqueVerdict(reasonOpaque), key)
-		c.answerLast(tunnelOpaque, false)
+	case c.terminates(t.rules, t.verdict.Host):
+		c.serveTerminated(t)
 		return
 	}
+	if v, refused := c.opaqueRefusal(t.rules, t.verdict.Host, target.port, reasonOpaque); refused {
+		_ = t.cancel()
+		c.reportTunnel(asking{key: key, host: target.host, port: target.port}, v)
+		c.answerLast(tunnelOpaque(v.Reason), false)
+		return
+	}
+	c.noteExcluded(t.verdict.Host, target.port)
 	upstream, toClient, toUpstream, err := t.open()
 	if err != nil {
 		c.refuseTunnel(err)

@@ -9,6 +9,10 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
+	"github.com/srt-sandbox/srt/proxy/credential"
+	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
@@ -31,6 +35,10 @@ type Rules struct {
 	*policy.Network
 	// MITM is the proxy on a Unix socket that some destinations go through and no other way (NET-63). Nil: there is none.
 	MITM *MITM
+	// Termination is what applies to tunnels whose TLS ends here, if there are any (Options.Terminate).
+	Termination TerminationRules
+	// SigV4 says which AWS signatures that cannot be made anew go out as they are (CRED-30).
+	SigV4 credential.SigV4Policy
 }
 
 // Options is what a [Server] is made of. The zero value is valid and refuses every client and every destination.
@@ -62,9 +70,15 @@ type Options struct {
 	RequireHostMatch bool
 	// Filtering is the filter of plain requests.
 	Filtering
-	// RefuseOpaqueTunnels refuses every tunnel, as none of them is inspected here (NET-38).
+	// Terminate makes the server end the TLS of tunnels itself. Nil: every tunnel is opaque (TLS-1).
+	Terminate *Termination
+	// Credentials are put into requests in terminated tunnels (CRED-20). The server does not close them. Nil: there are none.
+	Credentials *credential.Store
+	// AllowPlaintextInject puts them into plain requests as well.
+	AllowPlaintextInject bool
+	// RefuseOpaqueTunnels refuses every tunnel that is not inspected here (NET-38, REQ-4).
 	RefuseOpaqueTunnels bool
-	// StripResponseHeaders names fields that are taken out of the responses to plain requests; case is ignored, and '-',
+	// StripResponseHeaders names fields that are taken out of responses; case is ignored, and '-',
 	// '_' and '.' are one (NET-30).
 	StripResponseHeaders []string
 	// OnViolation receives each refusal (NET-70). It is called from many goroutines, before the client has its answer,
@@ -138,17 +152,26 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if o.Terminate != nil && o.Terminate.CA == nil {
+		return nil, fmt.Errorf("%w: Terminate.CA must not be nil, as clients could not be shown any certificate", ErrInvalidOptions)
+	}
 	s := &Server{onViolation: o.OnViolation, scope: &scope{}, shared: &shared{
 		commands: o.Commands, askUser: o.Ask, token: o.Token, open: o.Open,
 		resolver: o.Resolver, connectTCP: connectTCP,
 		parent: o.Parent, requireHostMatch: o.RequireHostMatch,
 		refuseOpaque: o.RefuseOpaqueTunnels, filtering: o.Filtering,
+		terminate: o.Terminate, credentials: o.Credentials, plaintextInject: o.AllowPlaintextInject,
 		log: o.Logger, limits: o.Limits.orDefaults(), sweepEvery: sweepEvery,
 		conns: map[net.Conn]tracked{}, listeners: map[net.Listener]struct{}{}, views: map[*Server]struct{}{},
 	}}
 	if o.Open {
 		s.commands = nil
 	}
+	if o.Terminate != nil {
+		s.roots = o.Terminate.Roots
+	}
+	s.injectable = func(h config.Host) bool { return s.injection(h) != nil }
+	s.collected = semaphore.NewWeighted(maxCollected)
 	s.policy = func() *Rules {
 		if o.Policy != nil {
 			if r := o.Policy(); r != nil {

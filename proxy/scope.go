@@ -14,6 +14,8 @@ import (
 type scope struct {
 	end   context.CancelFunc
 	ended bool // guarded by the mutex of the server
+	// sessions are those of TLS with upstream servers.
+	sessions tlsSessions
 }
 
 // tracked says what a connection belongs to.

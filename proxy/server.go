@@ -12,6 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
+	"github.com/srt-sandbox/srt/proxy/credential"
+	"github.com/srt-sandbox/srt/proxy/internal/inspect"
 	"github.com/srt-sandbox/srt/proxy/internal/local"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
@@ -51,6 +55,12 @@ type shared struct {
 	strip            []string // folded names, see foldName
 	filtering        Filtering
 	injectable       func(config.Host) bool // whether a masked credential may go there (CRED-21); nil: none
+	terminate        *Termination           // nil: every tunnel is opaque
+	tunnels          tunnelSlots
+	credentials      *credential.Store   // nil: none
+	plaintextInject  bool                // they may also be put into plain requests
+	collected        *semaphore.Weighted // bytes of bodies held to be signed
+	inspection       inspect.Limits      // but for tests the zero value
 	log              *slog.Logger
 	limits           Limits
 	sweepEvery       time.Duration  // sweepEvery, but for tests

@@ -2,6 +2,7 @@ package credential
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -41,6 +42,17 @@ func (s *Store) At(host config.Host) *Injection {
 func (i *Injection) LengthKept() bool {
 	i.kept = lengthsKept(i.list)
 	return i.kept
+}
+
+// Names returns the names of the credentials that may be injected, each once.
+func (i *Injection) Names() []string {
+	var names []string
+	for _, x := range i.list {
+		if !slices.Contains(names, x.name) {
+			names = append(names, x.name)
+		}
+	}
+	return names
 }
 
 func lengthsKept(list []*secret) bool {

@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/srt-sandbox/srt/proxy/credential"
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
+	"github.com/srt-sandbox/srt/runtime/config"
+)
+
+// outBody is the body of a request as it goes out.
+type outBody struct {
+	r      io.Reader // nil: none is declared
+	length int64     // in bytes, exact; -1: chunked
+	// done gives back what is held for the body, once it has been sent or never will be. Nil: nothing is held.
+	done func()
+}
+
+// release calls done, if there is anything to be given back.
+func (b *outBody) release() {
+	if b.done != nil {
+		b.done()
+		b.done = nil
+	}
+}
+
+// maxReframed is up to which length a body whose length changes is collected, to be sent with its exact length; a longer
+// one is sent chunked (CRED-26).
+const maxReframed = 1 << 20
+
+// injection returns what real values can be put into requests to a host, or nil.
+func (s *Server) injection(h config.Host) *credential.Injection {
+	if s.credentials == nil {
+		return nil
+	}
+	return s.credentials.At(h)
+}
+
+// inject puts the real values of masked credentials into a request that has been judged: it is the last step before the
+// request goes out (CRED-20 to CRED-34). body is nil if none is declared, and length -1 if it is chunked. A refusal is
+// reported and comes with its answer; a zero answer means that the body could not be read to its end. Nothing of a refused
+// request may go out. Neither the header nor the body that it returns may be shown or logged (CRED-35).
+func (s *Server) inject(ctx context.Context, r *request, body io.Reader, length int64) (h httphead.Header, out outBody, a answer, refused bool) {
+	i := s.injection(r.host)
+	if i == nil {
+		return r.header, outBody{r: body, length: length}, answer{}, false
+	}
+	if names := i.InTarget(r.path); len(names) > 0 {
+		s.log.Debug("proxy: a masked credential in a request target is not replaced; send it in a header",
+			"host", r.host.Name, "port", r.port, "credentials", names)
+	}
+	var signing *credential.Signing
+	if r.tunnel { // on the plain path nothing is signed (REQ-2)
+		var no *credential.Refused
+		signing, no = i.Plan(r.method, r.path, r.header, r.at().hostField(r.host), r.rules.SigV4)
+		if no != nil {
+			return s.refuseInjection(r, refusal{status: 403, rule: ruleSigV4, reason: no.Reason})
+		}
+	}
+	h, err := i.Header(r.header)
+	if err != nil {
+		return s.refuseInjection(r, refusal{status: 403, rule: ruleCredentials, reason: reasonControl})
+	}
+	in := outBody{r: body, length: length}
+	if signing == nil {
+		out, err = s.reframe(r, i, in)
+	} else {
+		var no *credential.Refused
+		if h, out, no, err = s.sign(ctx, r, signing, h, in); no != nil {
+			return s.refuseInjection(r, refusal{status: 403, rule: ruleSigV4, reason: no.Reason})
+		}
+	}
+	if err != nil {
+		return nil, outBody{}, answer{}, true
+	}
+	return h, out, answer{}, false
+}
+
+// The settings and the text of refusals here.
+const (
+	ruleCredentials = "credentials"
+	ruleSigV4       = "credentials.sigv4"
+	reasonControl   = "a masked credential holds a control character and cannot be sent in a header"
+)
+
+// refuseInjection reports and answers a request that cannot go out with the real values.
+func (s *Server) refuseInjection(r *request, f refusal) (httphead.Header, outBody, answer, bool) {
+	s.reportRequest(r, f)
+	return nil, outBody{}, f.answer(), true
+}
+
+// substitution puts real values into one body: *credential.Injection, or *credential.Signing.
+type substitution interface {
+	LengthKept() bool
+	Body(r io.Reader) io.Reader
+}
+
+// encoded tells, and notes, that a body is not looked into because it is encoded (CRED-25).
+func (s *Server) encoded(r *request) bool {
+	_, codings := r.header.Get("Content-Encoding")
+	if codings > 0 {
+		s.log.Debug("proxy: masked credentials are not looked for in a body with a Content-Encoding", "host", r.host.Name, "port", r.port)
+	}
+	return codings > 0
+}
+
+// reframe substitutes in a body as it streams (CRED-25) and settles how its end is told (CRED-26). An error is that of the
+// body.
+func (s *Server) reframe(r *request, u substitution, in outBody) (outBody, error) {
+	if in.r == nil || s.encoded(r) {
+		return in, nil
+	}
+	kept := u.LengthKept() // asked first: what Body then does holds to it
+	out := outBody{r: u.Body(in.r), length: in.length}
+	if in.length <= 0 || kept {
+		return out, nil
+	}
+	out.length = -1
+	if in.length > maxReframed {
+		return out, nil
+	}
+	var start bytes.Buffer
+	switch n, err := io.Copy(&start, io.LimitReader(out.r, maxReframed+1)); {
+	case err != nil:
+		return outBody{}, err
+	case n <= maxReframed:
+		return outBody{r: &start, length: n}, nil
+	}
+	out.r = io.MultiReader(&start, out.r)
+	return out, nil
+}
+
+// sign signs the request anew (CRED-32 to CRED-34), whose sentinels in h have been replaced. An error is that of the body.
+func (s *Server) sign(ctx context.Context, r *request, g *credential.Signing, h httphead.Header, in outBody) (httphead.Header, outBody, *credential.Refused, error) {
+	var out outBody
+	var payload []byte
+	var no *credential.Refused
+	var err error
+	if g.Unsigned() || in.r == nil {
+		if out, err = s.reframe(r, g, in); out.r != nil && out.length >= 0 {
+			g.SetLength(out.length)
+		}
+	} else if payload, no, err = s.collect(ctx, r, g, in, &out); err == nil && no == nil {
+		out.r, out.length = bytes.NewReader(payload), int64(len(payload))
+	}
+	if err == nil && no == nil {
+		h, no = g.Sign(h, payload)
+	}
+	if err != nil || no != nil {
+		out.release()
+		return nil, outBody{}, no, err
+	}
+	return h, out, nil, nil
+}
+
+// maxCollected is how many bytes of bodies to be signed are held at once, over all tunnels (TLS-45). A request for which
+// there is no room waits until there is.
+const maxCollected = 4 * credential.MaxSigned
+
+// collect reads a substituted body to its end, and sets what gives its room back.
+func (s *Server) collect(ctx context.Context, r *request, g *credential.Signing, in outBody, out *outBody) ([]byte, *credential.Refused, error) {
+	room, encoded := int64(credential.MaxSigned), s.encoded(r)
+	switch {
+	case in.length > room:
+		return nil, g.TooLarge(), nil
+	case in.length >= 0 && (encoded || g.LengthKept()):
+		room = in.length
+	}
+	if err := s.collected.Acquire(ctx, room); err != nil {
+		return nil, nil, err
+	}
+	out.done = func() { s.collected.Release(room) }
+	body := in.r
+	if !encoded {
+		body = g.Body(in.r)
+	}
+	var whole bytes.Buffer
+	n, err := io.Copy(&whole, io.LimitReader(body, credential.MaxSigned+1))
+	if err == nil && n > credential.MaxSigned {
+		return nil, g.TooLarge(), nil
+	}
+	return whole.Bytes(), nil, err
+}
