@@ -3,6 +3,7 @@ package credential
 import (
 	"bytes"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -24,7 +25,8 @@ type scanner struct {
 // family is sentinels that begin alike. One search for what they share is the whole cost of a body that holds none.
 type family struct {
 	anchor   string               // what all begin with, at most anchorBytes
-	skip     int                  // the search is for anchor[skip:], whose first byte is the least frequent of it
+	probe    []byte               // anchor[skip:], which is searched for: its first byte is the least frequent one
+	skip     int                  // where in the anchor that is
 	shortest int                  // length of the shortest sentinel
 	byHead   map[string][]*secret // by the first shortest bytes; shorter sentinels first
 	sorted   []string             // the sentinels in byte order
@@ -61,6 +63,7 @@ func newFamily(members []*secret) family {
 	}
 	slices.Sort(g.sorted)
 	g.skip = rarest(g.anchor)
+	g.probe = []byte(g.anchor[g.skip:])
 	return g
 }
 
@@ -92,9 +95,8 @@ func (sc *scanner) find(b []byte, from int) (pos int, found *secret) {
 
 // find is scanner.find for one family.
 func (g *family) find(b []byte, from int) (pos int, found *secret) {
-	probe := []byte(g.anchor[g.skip:])
 	for from+g.shortest <= len(b) {
-		i := bytes.Index(b[from+g.skip:], probe)
+		i := bytes.Index(b[from+g.skip:], g.probe)
 		if i < 0 {
 			break
 		}
@@ -147,10 +149,8 @@ func (g *family) begins(b []byte) bool {
 	if n := min(len(b), len(g.anchor)); string(b[:n]) != g.anchor[:n] {
 		return false
 	}
-	at, same := slices.BinarySearchFunc(g.sorted, b, func(s string, b []byte) int { return strings.Compare(s, string(b)) })
-	if same {
-		at++
-	}
+	// Those that begin with b follow it in byte order.
+	at := sort.Search(len(g.sorted), func(k int) bool { return g.sorted[k] > string(b) })
 	return at < len(g.sorted) && len(g.sorted[at]) > len(b) && g.sorted[at][:len(b)] == string(b)
 }
 
