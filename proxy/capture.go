@@ -201,7 +201,7 @@ func (w *CapturedWay) Dial(ctx context.Context) (*CapturedUpstream, error) {
 	if err := w.acquire(ctx); err != nil {
 		return nil, withErrno(err)
 	}
-	u := &CapturedUpstream{server: s, release: func() {}}
+	u := &CapturedUpstream{server: s, way: w, release: func() {}}
 	if w.hold != nil {
 		u.release = w.hold()
 	}
@@ -270,19 +270,18 @@ func (w *CapturedWay) ask(ctx context.Context) (err error) {
 
 // refuseOpaqueTunnel refuses what is allowed and cannot be inspected, as a CONNECT is (NET-38).
 func (w *CapturedWay) refuseOpaqueTunnel() error {
-	if !w.server.refuseOpaque {
+	v, refused := w.refusal()
+	if !refused {
 		return nil
 	}
-	target := violation.Tunnel(w.asking.host, w.asking.port)
-	w.server.reportEvent(violation.Event{
-		PID: w.asking.pid, Operation: violation.HTTPRequest, Target: target, Rule: ruleOpaque, Reason: reasonOpaque, CommandID: w.asking.key,
-	})
-	return &CaptureError{violation.HostPort(w.asking.host, w.asking.port), reasonOpaque}
+	w.server.reportTunnel(w.asking, v)
+	return &CaptureError{violation.HostPort(w.asking.host, w.asking.port), v.Reason}
 }
 
 // CapturedUpstream is the far end of a captured connection. It is given up by Relay or by Close, once.
 type CapturedUpstream struct {
 	server   *Server
+	way      *CapturedWay
 	conn     net.Conn
 	leftover []byte // what the destination has sent already
 	release  func()
@@ -325,13 +324,21 @@ func (u *CapturedUpstream) Relay(conn net.Conn, done func()) {
 		}
 		return
 	}
-	defer s.wg.Done() // the tunnel counts for itself from here on
-	s.joinThen(conn, u.conn, u.leftover, nil, func() {
+	ended := func() {
 		u.release()
 		if done != nil {
 			done()
 		}
-	})
+	}
+	if s.terminates(u.way.rules, u.way.verdict.Host) {
+		go func() {
+			defer s.wg.Done()
+			u.serve(conn, ended)
+		}()
+		return
+	}
+	defer s.wg.Done() // the tunnel counts for itself from here on
+	s.joinThen(conn, u.conn, u.leftover, nil, ended)
 }
 
 // Close gives the connection up. It is in place of Relay and returns nil.

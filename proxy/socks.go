@@ -224,12 +224,8 @@ func (c *client) serveSOCKSRequest() {
 	case !t.verdict.Allowed:
 		c.reportVerdict(t.verdict, req.host, req.port, c.key)
 		c.replyLast(socksRefused)
-	case c.refuseOpaque:
-		_ = t.cancel()
-		c.report(violation.SOCKSTunnel, violation.HostPort(req.host, req.port), opaqueVerdict(violation.ReasonOpaqueTunnel), c.key)
-		c.replyLast(socksFailed)
 	default:
-		c.openSOCKS(t)
+		c.openSOCKS(t, req)
 	}
 }
 
@@ -243,8 +239,14 @@ func (c *client) refusePortZero(req socksRequest) {
 	c.replyLast(socksFailed)
 }
 
-// openSOCKS opens the tunnel and relays.
-func (c *client) openSOCKS(t *opening) {
+// openSOCKS opens the tunnel and relays. It is never terminated (TLS-22), and refused where tunnels must be read (REQ-4).
+func (c *client) openSOCKS(t *opening, req socksRequest) {
+	if v, refused := c.opaqueRefusal(t.rules, t.verdict.Host, req.port, violation.ReasonOpaqueTunnel); refused {
+		_ = t.cancel()
+		c.report(violation.SOCKSTunnel, violation.HostPort(req.host, req.port), v, c.key)
+		c.replyLast(socksFailed)
+		return
+	}
 	upstream, toClient, toUpstream, err := t.open()
 	if errors.Is(err, errClientGone) {
 		return

@@ -28,6 +28,8 @@ type tunnel struct {
 	// was judged by. Invalid: nothing.
 	checked   netip.Addr
 	checkedBy *Rules
+	// local is the address of the host's loopback that is meant by host; invalid: none in particular.
+	local netip.Addr
 	// ready is a way to the target that is open already, for the first request; nil: there is none.
 	ready net.Conn
 }

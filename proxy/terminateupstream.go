@@ -66,7 +66,11 @@ func (t *tunnel) reach(ctx context.Context) (net.Conn, error) {
 		}
 		return conn, err
 	}
-	if conn := t.dialAtOnce(rules, t.host, t.port); conn != nil {
+	to := t.host
+	if t.local.IsValid() {
+		to = config.Host{Name: t.local.String(), Addr: t.local}
+	}
+	if conn := t.dialAtOnce(rules, to, t.port); conn != nil {
 		return conn, nil
 	}
 	if t.checked.IsValid() && t.checkedBy == rules {
@@ -76,7 +80,7 @@ func (t *tunnel) reach(ctx context.Context) (net.Conn, error) {
 		}
 		return conn, err
 	}
-	conn, err := t.dialDirect(ctx, rules, t.host, t.port)
+	conn, err := t.dialDirect(ctx, rules, to, t.port)
 	if err == nil {
 		t.remember(conn, rules)
 	}
