@@ -18,8 +18,8 @@ type mask struct {
 }
 
 // fakeOf makes the fake of a text: the whole of it, or what the entry's pattern captures (CRED-10, CRED-12, CRED-18).
-// source says where the text is from. Errors are errNothing, or end the launch.
-func (e *entry) fakeOf(s *Store, source string, text []byte) (mask, error) {
+// source says where the text is from. Errors are errNothing, or end the launch; past the deadline that is ErrBound.
+func (e *entry) fakeOf(s *Store, source string, text []byte, deadline time.Time) (mask, error) {
 	key := groupKey{source: source, how: e.how(), hosts: e.hostsKey}
 	of := origin{hosts: e.hosts, name: e.label}
 	if e.program == nil && e.rule.Decode == "" {
@@ -34,7 +34,6 @@ func (e *entry) fakeOf(s *Store, source string, text []byte) (mask, error) {
 		}
 		return mask{append([]byte(secrets[0].sentinel), text[len(value):]...), secrets[0]}, nil
 	}
-	deadline := time.Now().Add(searchTime)
 	spans := []span{{0, len(text)}}
 	if e.program != nil {
 		var err error

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -27,7 +28,8 @@ func (m *Masked) maskVariables(spec Spec) error {
 			value, ok = spec.LookupEnv(name)
 		}
 		if !ok {
-			continue // CRED-4
+			m.debug(fmt.Sprintf("credentials.envVars entry %q: the variable is not set, nothing to mask (CRED-4)", name))
+			continue
 		}
 		v, x, err := m.maskVariable(rules[name], value, spec)
 		switch {
@@ -66,7 +68,7 @@ func (m *Masked) maskVariable(rule *config.EnvCredential, value string, spec Spe
 		v.Unset = true
 		return v, nil, nil
 	}
-	made, err := e.fakeOf(m.store, "env "+rule.Name, text)
+	made, err := e.fakeOf(m.store, "env "+rule.Name, text, time.Now().Add(searchTime))
 	switch {
 	case err == errNothing: //nolint:errorlint // never wrapped
 		v.Unset, err = e.nothing(m.warn)
@@ -99,7 +101,7 @@ func (m *Masked) File(index int, location string) ([]byte, error) {
 	if !utf8.Valid(text) {
 		return nil, &hideError{"it is not UTF-8 text"}
 	}
-	made, err := e.fakeOf(m.store, "file "+location, text)
+	made, err := e.fakeOf(m.store, "file "+location, text, time.Now().Add(searchTime))
 	switch {
 	case err == errNothing: //nolint:errorlint // never wrapped
 		hide, err := e.nothing(m.warn)

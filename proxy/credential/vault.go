@@ -26,7 +26,8 @@ type Spec struct {
 	DefaultHosts []string
 	// LookupEnv reads srt's own environment, like os.LookupEnv. nil: no variable is set.
 	LookupEnv func(name string) (string, bool)
-	// Warn is given whole lines for standard error, Debug lines for the debug log. Neither ever holds a value. nil: dropped.
+	// Warn is given whole lines for standard error, Debug lines for the debug log. Neither ever holds a value. Both are
+	// called by Mask and File, on the goroutine of their caller. nil: dropped.
 	Warn, Debug func(line string)
 }
 
@@ -38,10 +39,10 @@ type Variable struct {
 
 // Masked is what one launch's command gets to see. Its methods may be called by any number of goroutines.
 type Masked struct {
-	store     *Store
-	variables []Variable
-	files     []*entry // by index in credentials.files; nil: not masked
-	warn      func(string)
+	store       *Store
+	variables   []Variable
+	files       []*entry // by index in credentials.files; nil: not masked
+	warn, debug func(string)
 }
 
 // entry is one masking entry of the settings, prepared.
@@ -86,9 +87,11 @@ func (s *Store) Mask(spec Spec) (*Masked, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	m := &Masked{store: s, warn: spec.Warn}
-	if m.warn == nil {
-		m.warn = func(string) {}
+	m := &Masked{store: s, warn: spec.Warn, debug: spec.Debug}
+	for _, f := range []*func(string){&m.warn, &m.debug} {
+		if *f == nil {
+			*f = func(string) {}
+		}
 	}
 	if spec.Credentials == nil {
 		return m, nil

@@ -32,10 +32,10 @@ func (e *ExtractError) Unwrap() error { return ErrExtractSyntax }
 // credential, so what the engine reads differently is translated first, and what cannot be translated is an error.
 // Groups of the result are numbered as ECMAScript does, named ones included; they have lost their names.
 //
-// Two differences stay. A group that the last round of a repeat skipped keeps its earlier capture. A character beyond
-// U+FFFF counts as one.
+// One difference stays: a character beyond U+FFFF counts as one.
 //
-// The result has no time limit; whoever matches hostile text with it sets MatchTimeout first. Errors match
+// The result has no time limit; whoever matches hostile text with it sets MatchTimeout first, for each search, and keeps
+// it to one goroutine while that counts. A search that needs more than 8,000,000 slots of stack fails. Errors match
 // [ErrExtractSyntax] or [ErrExtractGroup] with errors.Is.
 func CompileExtract(pattern string) (*regexp2.Regexp, error) {
 	if !utf8.ValidString(pattern) {

@@ -63,6 +63,8 @@ func TestExtractMeaning(t *testing.T) {
 		{"lookbehind runs backwards", `(?<=(\d+)(\d+))x`, "1053x", "1"},
 		{"brace that is no quantifier", `(a{,3})`, "a{,3}", "a{,3}"},
 		{"large repeat", `(a{1001})`, strings.Repeat("a", 1001), strings.Repeat("a", 1001)},
+		{"CRED-15 a skipped round clears a group", `(?:(a)|b)+`, "ab", ""},
+		{"CRED-15 a cleared group matches the empty text", `^(?:(a)|b\1)+$`, "ab", ""},
 		{"hash and space are text", `(a #b)`, "a #b", "a #b"},
 	} {
 		re, err := CompileExtract(tc.pattern)
