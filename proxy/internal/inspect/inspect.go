@@ -104,7 +104,7 @@ type Malformed struct {
 	// Target: it is the request target that holds a space, a control character or a byte outside ASCII.
 	Target bool
 	// Method and Spelled are the method and the target as they were sent, as far as they are known. Both come from a request
-	// that nobody parsed to its end: they may hold any byte but CR and LF, and Spelled any length up to [Limits.Head].
+	// that nobody parsed to its end: they may hold any byte but LF, and Spelled any length up to [Limits.Head].
 	Method, Spelled string
 }
 
