@@ -123,7 +123,7 @@ func (c *client) judgeAlone(e *exchange) (a answer, refused bool) {
 	if c.filtering.Filter == nil {
 		a, refused = c.judgeRequest(c.ctx, r)
 	} else {
-		if e.hasBody() {
+		if e.framing != httphead.NoBody { // a declared length of 0 is a body (REQ-14)
 			e.body = &plainBody{client: c, exchange: e, rest: newBody(c.br, e.framing, e.length)}
 			r.body = e.body
 		}

@@ -81,7 +81,7 @@ func (x *transfer) sendHead() {
 	buf = append(buf, " HTTP/1.1\r\n"...)
 	buf = x.appendFields(buf)
 	_, _ = x.up.bw.Write(buf)
-	if x.framing == httphead.Chunked || x.length > int64(x.br.Buffered()) || x.body != nil {
+	if x.framing == httphead.Chunked || x.length > int64(x.br.Buffered()) || x.body != nil && x.hasBody() {
 		_ = x.up.bw.Flush()
 		x.startSide(x.sendBody)
 		return
