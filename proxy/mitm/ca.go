@@ -12,7 +12,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
-	"encoding/pem"
 	"fmt"
 	"math/big"
 	"sync"
@@ -28,9 +27,6 @@ const (
 	backdated = 24 * time.Hour
 	day       = 24 * time.Hour
 )
-
-// blockCertificate is the PEM type of a certificate (RFC 7468 section 5).
-const blockCertificate = "CERTIFICATE"
 
 // CA is a certificate authority: its certificate, its private key, which stays inside, and the certificates it has
 // issued. The zero value is not usable; [Generate], [Load] and [FromPEM] make one. It is safe for concurrent use.
@@ -119,7 +115,7 @@ func newCA(certificate *x509.Certificate, others [][]byte, signer crypto.Signer)
 	}
 	ca := &CA{
 		certificate: certificate,
-		text:        pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: certificate.Raw}),
+		text:        appendCertificate(nil, certificate.Raw),
 		others:      others,
 		signer:      signer,
 		keyID:       id,

@@ -1,10 +1,8 @@
 package mitm
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -104,11 +102,11 @@ func bundleText(ders [][]byte) []byte {
 	for _, der := range ders {
 		size += len(der)*4/3 + len(der)/48 + 64
 	}
-	b := bytes.NewBuffer(make([]byte, 0, size))
+	text := make([]byte, 0, size)
 	for _, der := range ders {
-		_ = pem.Encode(b, &pem.Block{Type: blockCertificate, Bytes: der}) // a buffer takes all
+		text = appendCertificate(text, der)
 	}
-	return b.Bytes()
+	return text
 }
 
 // writeNew writes a file that must not exist, readable by everyone who gets to it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -27,13 +28,12 @@ func PlainName(s string) (string, bool) {
 	if s == "" || len(s) > maxPlainName {
 		return "", false
 	}
-	s = strings.ToLower(s)
 	for label := range strings.SplitSeq(s, ".") {
 		if !plainLabel(label) {
 			return "", false
 		}
 	}
-	return s, true
+	return strings.ToLower(s), true // only of ASCII by now: a Kelvin sign has become no k
 }
 
 func plainLabel(label string) bool {
@@ -41,7 +41,7 @@ func plainLabel(label string) bool {
 		return false
 	}
 	for i := range len(label) {
-		if c := label[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
+		if c := label[i]; !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-') {
 			return false
 		}
 	}
@@ -74,7 +74,7 @@ func (ca *CA) Handshake(ctx context.Context, conn net.Conn, target string, targe
 		if !targetOnly && hello.ServerName != "" {
 			name = hello.ServerName
 		}
-		return ca.configFor(name), nil
+		return ca.configFor(name, info), nil
 	}
 	tlsConn := tls.Server(conn, config)
 	if err := tlsConn.HandshakeContext(ctx); err != nil {
@@ -92,11 +92,21 @@ func readHello(info *tls.ClientHelloInfo) Hello {
 	return Hello{ServerName: name, Unreadable: !ok}
 }
 
+// classicalCurves are the key exchanges without a post-quantum part. That part is a third of the work of a handshake, and
+// protects what is recorded today from the computers of tomorrow: nothing, on a leg that does not leave the host. A client
+// that knows no others still gets it.
+var classicalCurves = [...]tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+
+func isClassical(id tls.CurveID) bool { return slices.Contains(classicalCurves[:], id) }
+
 // configFor is the configuration of a handshake that shows the certificate for a name. A session is resumed only where
 // the certificate would be the one that the client has seen: no certificate is shown then.
-func (ca *CA) configFor(name string) *tls.Config {
+func (ca *CA) configFor(name string, info *tls.ClientHelloInfo) *tls.Config {
 	name = canonicalLeafName(name)
 	config := ca.server.Clone()
+	if slices.ContainsFunc(info.SupportedCurves, isClassical) {
+		config.CurvePreferences = classicalCurves[:]
+	}
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return ca.Leaf(name) }
 	config.WrapSession = func(state tls.ConnectionState, session *tls.SessionState) ([]byte, error) {
 		session.Extra = append(session.Extra, []byte(name))

@@ -86,7 +86,7 @@ func Load(certPath, keyPath string) (*CA, error) {
 		return nil, err
 	}
 	defer clear(keyText)
-	if !hasBlock(certText, isCertificate) {
+	if len(certificateBlocks(certText)) == 0 {
 		return nil, &CAError{Field: "caCertPath", Path: certPath, Reason: certPath + " is not a PEM CERTIFICATE"}
 	}
 	if !hasBlock(keyText, isKey) {
@@ -103,7 +103,7 @@ func Load(certPath, keyPath string) (*CA, error) {
 // the same text (TLS-11, PRX-10). The texts are not kept. Every error is a *[CAError] without a path.
 func FromPEM(cert, key []byte) (*CA, error) {
 	switch {
-	case !hasBlock(cert, isCertificate):
+	case len(certificateBlocks(cert)) == 0:
 		return nil, &CAError{Reason: "there is no PEM CERTIFICATE block"}
 	case !hasBlock(key, isKey):
 		return nil, &CAError{Reason: "there is no PEM PRIVATE KEY block"}
@@ -209,8 +209,6 @@ func isECDSA(key crypto.PublicKey) bool {
 	return ok
 }
 
-func isCertificate(blockType string) bool { return blockType == blockCertificate }
-
 func isKey(blockType string) bool {
 	for _, p := range keyParsers {
 		if p.block == blockType {
@@ -238,23 +236,6 @@ func hasBlock(text []byte, meant func(blockType string) bool) bool {
 		clear(block.Bytes)
 	}
 	return block != nil
-}
-
-// certificateBlocks returns the DER of every certificate in a text, in order; all other blocks are left out (TLS-12).
-func certificateBlocks(text []byte) [][]byte {
-	var found [][]byte
-	for {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			return found
-		}
-		if isCertificate(block.Type) {
-			found = append(found, block.Bytes)
-		} else {
-			clear(block.Bytes)
-		}
-		text = rest
-	}
 }
 
 // readCAFile reads the file of a setting.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Where distributions keep the certificates that programs trust. The first file that has any counts: they are the same set
@@ -70,7 +71,7 @@ func (s *rootSet) addDir(dir, origin string) int {
 	}
 	n, read := 0, 0
 	for _, entry := range entries {
-		if entry.IsDir() {
+		if entry.IsDir() || entry.Type()&os.ModeSymlink != 0 && linkWithin(dir, entry.Name()) {
 			continue
 		}
 		if read++; read > maxDirFiles {
@@ -84,6 +85,13 @@ func (s *rootSet) addDir(dir, origin string) int {
 		}
 	}
 	return n
+}
+
+// linkWithin reports whether a link leads to another name in the same directory, which is read by that name: directories
+// that OpenSSL searches have one such link, a hash, for each certificate.
+func linkWithin(dir, name string) bool {
+	target, err := os.Readlink(filepath.Join(dir, name))
+	return err == nil && !strings.Contains(target, "/")
 }
 
 // basePool is the pool that the certificates of files are added to, and whether it asks the system's store: here the files

@@ -38,6 +38,7 @@ type root struct {
 type rootSet struct {
 	list  []root
 	seen  map[[sha256.Size]byte]bool
+	files map[string]int // how many certificates the files read so far have; often several settings name one file
 	debug func(string)
 }
 
@@ -60,6 +61,9 @@ func (s *rootSet) addRoot(r root) {
 // addFile takes the certificates of a file and returns how many there are. One that cannot be read, or has none, is left
 // out with a note (TLS-12). The note names the file and never what it holds.
 func (s *rootSet) addFile(path, origin string) int {
+	if n, ok := s.files[path]; ok {
+		return n
+	}
 	text, err := readFile(path, maxRootFile)
 	if err != nil {
 		s.debug(origin + ": cannot read " + path + " (" + errnoName(err) + "); it is left out")
@@ -67,6 +71,7 @@ func (s *rootSet) addFile(path, origin string) int {
 	}
 	n := s.add(certificateBlocks(text))
 	clear(text) // it may hold a key beside the certificates
+	s.files[path] = n
 	if n == 0 {
 		s.debug(origin + ": " + path + " has no PEM CERTIFICATE block; it is left out")
 	}
@@ -83,7 +88,7 @@ func HostRoots(o RootOptions) (*Roots, error) {
 	if o.Debug == nil {
 		o.Debug = func(string) {}
 	}
-	s := &rootSet{seen: make(map[[sha256.Size]byte]bool), debug: o.Debug}
+	s := &rootSet{seen: make(map[[sha256.Size]byte]bool), files: make(map[string]int), debug: o.Debug}
 	s.usual(o.LookupEnv)
 	if path, ok := o.LookupEnv("NODE_EXTRA_CA_CERTS"); ok && path != "" {
 		s.addFile(absolute(path), "NODE_EXTRA_CA_CERTS")
