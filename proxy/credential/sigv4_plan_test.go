@@ -1,0 +1,370 @@
+package credential
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
+)
+
+// awsRequest is what a client sends with the fakes: one signed header set, and further fields.
+func awsRequest(credential, signed string, more ...httphead.Field) httphead.Header {
+	return append(httphead.Header{{Name: "X-Amz-Date", Value: amzDate}, authorization(credential, signed)}, more...)
+}
+
+const presignedQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + idFake +
+	"%2F20150830%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=" + amzDate + "&X-Amz-SignedHeaders=host&X-Amz-Signature=00"
+
+func TestCRED28_OthersAreUntouched(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	plant(t, s, "OTHER", otherFake, "other", "h.example", "*.amazonaws.com")
+	for _, tc := range []struct {
+		name, host, target string
+		header             httphead.Header
+	}{
+		{"no signature", awsHost, "/", httphead.Header{{Name: "Authorization", Value: "Bearer " + idFake}}},
+		{"no header at all", awsHost, "/", nil},
+		{"a real key (case 34)", awsHost, "/", awsRequest("AKIAREALUNMASKED000"+serviceFor, "host;x-amz-date")},
+		{"a real key that streams", awsHost, "/", awsRequest("AKIAREAL"+serviceFor, "host", httphead.Field{Name: contentHash, Value: "STREAMING-X"})},
+		{"a longer key id", awsHost, "/", awsRequest(idFake+"x"+serviceFor, "host;x-amz-date")},
+		{"another masked value as key id", awsHost, "/", awsRequest(otherFake+serviceFor, "host;x-amz-date")},
+		{"a host that the key id may not go to", "h.example", "/", awsRequest(idFake+serviceFor, "host;x-amz-date")},
+		{"the same, presigned", "h.example", "/?" + presignedQuery, nil},
+		{"presigned with a real key", awsHost, "/?" + strings.ReplaceAll(presignedQuery, idFake, "AKIAREAL"), nil},
+		{"a query without signature", awsHost, "/?" + strings.ReplaceAll(presignedQuery, "X-Amz-Signature", "X"), nil},
+		{"a query without algorithm", awsHost, "/?" + strings.ReplaceAll(presignedQuery, "X-Amz-Algorithm", "X"), nil},
+		{"a query without key", awsHost, "/?" + strings.ReplaceAll(presignedQuery, "X-Amz-Credential", "X"), nil},
+		{"an unknown variant", awsHost, "/", httphead.Header{{Name: "Authorization", Value: hmacAlgorithm + "-X Credential=" + idFake + serviceFor}}},
+		{"another algorithm", awsHost, "/", httphead.Header{{Name: "Authorization", Value: "AWS4-HMAC-SHA512 Credential=" + idFake + serviceFor}}},
+	} {
+		g, refused := at(t, s, tc.host).Plan("GET", tc.target, tc.header, tc.host, SigV4Policy{})
+		if g != nil || refused != nil {
+			t.Errorf("%s: %v, %v", tc.name, g, refused)
+		}
+	}
+}
+
+// TestCRED30_Shapes is the second half of case 34.
+func TestCRED30_Shapes(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	ecdsa := httphead.Header{{Name: "Authorization", Value: "AWS4-ECDSA-P256-SHA256 Credential=" + idFake +
+		"/20150830/service/aws4_request, SignedHeaders=host, Signature=00"}}
+	for _, tc := range []struct {
+		name, shape, target string
+		header              httphead.Header
+		pass                SigV4Policy
+	}{
+		{"streaming", "streaming", "/", awsRequest(idFake+serviceFor, "host", httphead.Field{Name: "X-Amz-Content-Sha256",
+			Value: "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"}), SigV4Policy{Streaming: true}},
+		{"streaming unsigned", "streaming", "/", awsRequest(idFake+serviceFor, "host", httphead.Field{Name: contentHash,
+			Value: "STREAMING-UNSIGNED-PAYLOAD-TRAILER"}), SigV4Policy{Streaming: true}},
+		{"streaming, malformed", "streaming", "/", awsRequest(idFake, "", httphead.Field{Name: contentHash, Value: "STREAMING-"}),
+			SigV4Policy{Streaming: true}},
+		{"presigned", "presigned", "/o?" + presignedQuery, nil, SigV4Policy{Presigned: true}},
+		{"presigned, names escaped", "presigned", "/o?" + strings.ReplaceAll(presignedQuery, "X-Amz-", "X%2dAmz%2D"), nil,
+			SigV4Policy{Presigned: true}},
+		{"sigv4a", "sigv4a", "/", ecdsa, SigV4Policy{SigV4A: true}},
+	} {
+		i := at(t, s, awsHost)
+		want := "AWS SigV4 " + tc.shape + " request uses a masked credential but cannot be re-signed by the sandbox proxy; denied by policy. " +
+			"Set credentials.sigv4." + tc.shape + " to \"passthrough\""
+		others := SigV4Policy{Streaming: !tc.pass.Streaming, Presigned: !tc.pass.Presigned, SigV4A: !tc.pass.SigV4A}
+		for _, policy := range []SigV4Policy{{}, others} {
+			g, refused := i.Plan("PUT", tc.target, tc.header, awsHost, policy)
+			if g != nil || refused == nil || !strings.HasPrefix(refused.Reason, want) {
+				t.Errorf("%s: %v, %+v", tc.name, g, refused)
+			}
+		}
+		// The policy is that of the request, so that an update counts from the next one on.
+		if g, refused := i.Plan("PUT", tc.target, tc.header, awsHost, tc.pass); g != nil || refused != nil {
+			t.Errorf("%s, passed through: %v, %+v", tc.name, g, refused)
+		}
+	}
+}
+
+func TestCRED31_Refusals(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	ok := awsRequest(idFake+serviceFor, "host;x-amz-date")
+	raw := func(value string) httphead.Header {
+		return httphead.Header{ok[0], {Name: "Authorization", Value: hmacAlgorithm + value}}
+	}
+	const cred, headers, sig = "Credential=" + idFake + serviceFor, "SignedHeaders=host;x-amz-date", "Signature=00"
+	for _, tc := range []struct {
+		name, why string
+		header    httphead.Header
+	}{
+		{"three parts", "scope", awsRequest(idFake+"/20150830/us-east-1", "host;x-amz-date")},
+		{"six parts", "scope", awsRequest(idFake+serviceFor+"/x", "host;x-amz-date")},
+		{"no scope", "scope", awsRequest(idFake, "host;x-amz-date")},
+		{"empty region", "scope", awsRequest(idFake+"/20150830//service/aws4_request", "host;x-amz-date")},
+		{"other end", "scope", awsRequest(idFake+"/20150830/us-east-1/service/aws5_request", "host;x-amz-date")},
+		{"date", "scope", awsRequest(idFake+"/2015-8-30/us-east-1/service/aws4_request", "host;x-amz-date")},
+		{"no SignedHeaders", "each once", raw(" " + cred + ", " + sig)},
+		{"empty SignedHeaders", "each once", raw(" " + cred + ", SignedHeaders=, " + sig)},
+		{"no Signature", "each once", raw(" " + cred + ", " + headers)},
+		{"two credentials", "each once", raw(" " + cred + ", Credential=AKIAREAL" + serviceFor + ", " + headers + ", " + sig)},
+		{"two credentials, ours last", "each once", raw(" Credential=AKIAREAL" + serviceFor + ", " + cred + ", " + headers + ", " + sig)},
+		{"two header sets", "each once", raw(" " + cred + ", " + headers + ", " + headers + ", " + sig)},
+		{"two signatures", "each once", raw(" " + cred + ", " + headers + ", " + sig + ", " + sig)},
+		{"unknown parameter", "each once", raw(" " + cred + ", " + headers + ", " + sig + ", Extra=1")},
+		{"no blank", "each once", raw(cred + ", " + headers + ", " + sig)},
+		{"no blank, another first", "each once", raw(sig + ", " + headers + ", " + cred)},
+		{"no name", "list of header names", awsRequest(idFake+serviceFor, "host;;x-amz-date")},
+		{"no token", "list of header names", awsRequest(idFake+serviceFor, "host;x amz date")},
+		{"no date", "x-amz-date", ok[1:]},
+		{"two dates", "x-amz-date", append(httphead.Header{ok[0]}, ok...)},
+		{"malformed date", "x-amz-date", httphead.Header{{Name: "X-Amz-Date", Value: "2015-08-30T12:36:00Z"}, ok[1]}},
+		{"two hashes", contentHash, awsRequest(idFake+serviceFor, "host;x-amz-date", httphead.Field{Name: contentHash, Value: unsignedPayload},
+			httphead.Field{Name: contentHash, Value: emptyHash})},
+		{"signed header absent", "header range", awsRequest(idFake+serviceFor, "host;range;x-amz-date")},
+		{"signed token absent", "header x-amz-security-token", awsRequest(idFake+serviceFor, "host;x-amz-date;x-amz-security-token")},
+		{"hop-by-hop", "header te", awsRequest(idFake+serviceFor, "host;te;x-amz-date", httphead.Field{Name: "TE", Value: "trailers"})},
+		{"expect", "header expect", awsRequest(idFake+serviceFor, "Expect;host;x-amz-date", httphead.Field{Name: "Expect", Value: "100-continue"})},
+		{"the signature itself", "header authorization", awsRequest(idFake+serviceFor, "authorization;host;x-amz-date")},
+	} {
+		g, refused := at(t, s, awsHost).Plan("GET", "/", tc.header, awsHost, SigV4Policy{true, true, true})
+		if g != nil || refused == nil {
+			t.Errorf("%s: %v, %v", tc.name, g, refused)
+			continue
+		}
+		if !strings.HasPrefix(refused.Reason, "AWS SigV4 request uses a masked credential but cannot be re-signed") ||
+			!strings.Contains(refused.Reason, tc.why) || strings.Contains(refused.Reason, "fake_value") {
+			t.Errorf("%s: %q", tc.name, refused.Reason)
+		}
+	}
+}
+
+func TestCRED31_SyntaxThatPasses(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	const cred, sig = "Credential=" + idFake + serviceFor, "Signature=00"
+	want := ""
+	for _, value := range []string{
+		" " + cred + ", SignedHeaders=host;x-amz-date, " + sig,
+		" " + cred + ",SignedHeaders=host;x-amz-date," + sig,
+		" \t" + sig + " , SignedHeaders=host;x-amz-date , " + cred,
+		" " + cred + ", SignedHeaders=X-Amz-Date;Host;host, " + sig,
+	} {
+		h := httphead.Header{{Name: "x-amz-date", Value: amzDate}, {Name: "Authorization", Value: hmacAlgorithm + value}}
+		got, _ := resign(t, at(t, s, awsHost), "GET", "/", awsHost, h, "").Get("Authorization")
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestCRED32_Token(t *testing.T) {
+	s := newStore(t)
+	p := awsPair(t, s, realID, realKey, realToken)
+	with := awsRequest(idFake+serviceFor, "host;x-amz-date;x-amz-security-token", httphead.Field{Name: "x-amz-security-token", Value: sessFake},
+		httphead.Field{Name: "X-Amz-Security-Token", Value: "second"}, httphead.Field{Name: "X-Last", Value: "l"})
+	without := awsRequest(idFake+serviceFor, "host;x-amz-date", httphead.Field{Name: "X-Last", Value: "l"})
+	first := resign(t, at(t, s, awsHost), "GET", "/", awsHost, with, "")
+	second := resign(t, at(t, s, awsHost), "GET", "/", awsHost, without, "")
+	a, _ := first.Get("Authorization")
+	b, _ := second.Get("Authorization")
+	if a != b || !strings.Contains(a, "SignedHeaders=host;x-amz-date;x-amz-security-token,") {
+		t.Errorf("%q, %q", a, b)
+	}
+	names := func(h httphead.Header) (list []string) {
+		for _, f := range h {
+			list = append(list, f.Name)
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"X-Amz-Date", "Authorization", "x-amz-security-token", "X-Last"}, names(first)); diff != "" {
+		t.Error(diff)
+	}
+	if value, n := second.Get(securityToken); value != realToken || n != 1 {
+		t.Errorf("%d tokens, %q", n, value)
+	}
+	// A token whose own hosts do not hold this one never goes there (CRED-21).
+	p.token.hosts = nil
+	s.byHost = nil
+	if g, refused := at(t, s, awsHost).Plan("GET", "/", without, awsHost, SigV4Policy{}); g != nil || refused == nil ||
+		!strings.Contains(refused.Reason, "AWS_SESSION_TOKEN") {
+		t.Errorf("%v, %v", g, refused)
+	}
+}
+
+// TestCRED32_AfterSubstitution: what is signed is what goes out, also where it was masked, and the Host that goes out.
+func TestCRED32_AfterSubstitution(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	plant(t, s, "SSE", otherFake, "customer-key", "*.amazonaws.com")
+	sign := func(value string) string {
+		h := awsRequest(idFake+serviceFor, "host;x-amz-date;x-key", httphead.Field{Name: "X-Key", Value: value},
+			httphead.Field{Name: "Host", Value: "ignored.example"})
+		return signatureOf(t, resign(t, at(t, s, awsHost), "GET", "/", awsHost, h, ""))
+	}
+	if a, b := sign(otherFake), sign("customer-key"); a != b {
+		t.Errorf("%s for the fake, %s for the value", a, b)
+	}
+	h := awsRequest(idFake+serviceFor, "host;x-amz-date")
+	if a, b := resign(t, at(t, s, awsHost), "GET", "/", awsHost, h, ""), resign(t, at(t, s, awsHost), "GET", "/", awsHost+":8443", h, ""); signatureOf(t, a) == signatureOf(t, b) {
+		t.Error("the Host field is not signed")
+	}
+}
+
+func TestCRED34_Payload(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	i := at(t, s, awsHost)
+	h := awsRequest(idFake+serviceFor, "host;x-amz-content-sha256;x-amz-date", httphead.Field{Name: contentHash, Value: emptyHash})
+	got := resign(t, i, "PUT", "/", awsHost, h, "body")
+	sum := sha256.Sum256([]byte("body"))
+	if value, _ := got.Get(contentHash); value != hex.EncodeToString(sum[:]) {
+		t.Errorf("%s", value)
+	}
+	if _, n := resign(t, i, "PUT", "/", awsHost, awsRequest(idFake+serviceFor, "host;x-amz-date"), "body").Get(contentHash); n != 0 {
+		t.Error("a header was added that the client did not send")
+	}
+	g, refused := i.Plan("PUT", "/", h, awsHost, SigV4Policy{})
+	if refused != nil || g.Unsigned() || g.SignsLength() {
+		t.Fatalf("%v, %v", g, refused)
+	}
+	// The body of a signed payload holds real values, the key's own included.
+	out, err := io.ReadAll(g.Body(strings.NewReader("id=" + idFake)))
+	if string(out) != "id="+realID || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestCRED34_Limit is the first half of case 34.
+func TestCRED34_Limit(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	h := awsRequest(idFake+serviceFor, "host;x-amz-date")
+	g, _ := at(t, s, awsHost).Plan("PUT", "/", h, awsHost, SigV4Policy{})
+	payload := make([]byte, MaxSigned+1)
+	if _, refused := g.Sign(h, payload[:MaxSigned]); refused != nil {
+		t.Errorf("%d bytes: %v", MaxSigned, refused)
+	}
+	_, refused := g.Sign(h, payload)
+	if refused == nil || !strings.Contains(refused.Reason, "67108864") || !strings.Contains(refused.Reason, "UNSIGNED-PAYLOAD") ||
+		*refused != *g.TooLarge() {
+		t.Errorf("%v", refused)
+	}
+}
+
+func TestCRED34_Unsigned(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, realToken)
+	plant(t, s, "OTHER", otherFake, strings.Repeat("o", len(otherFake)), "*.amazonaws.com")
+	plant(t, s, "KEY2", tokenFake, "x", "else.example")
+	h := awsRequest(idFake+serviceFor, "content-length;host;x-amz-content-sha256;x-amz-date", httphead.Field{Name: contentHash, Value: unsignedPayload})
+	i := at(t, s, awsHost)
+	g, refused := i.Plan("PUT", "/", h, awsHost, SigV4Policy{})
+	if refused != nil || !g.Unsigned() || !g.SignsLength() {
+		t.Fatalf("%v, %v", g, refused)
+	}
+	if !g.LengthKept() || i.LengthKept() {
+		t.Error("the members of the key count for the length of a body in which they are not looked for")
+	}
+	out, err := io.ReadAll(g.Body(strings.NewReader(idFake + otherFake + sessFake)))
+	if want := idFake + strings.Repeat("o", len(otherFake)) + sessFake; string(out) != want || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, refused := g.Sign(h, nil); refused == nil || !strings.Contains(refused.Reason, "content-length") {
+		t.Errorf("without a length: %v", refused)
+	}
+	g.SetLength(4)
+	four, refused := g.Sign(h, nil)
+	if value, _ := four.Get(contentHash); refused != nil || value != unsignedPayload {
+		t.Fatalf("%v, %v", four, refused)
+	}
+	g.SetLength(5)
+	five, _ := g.Sign(h, []byte("of no account"))
+	if signatureOf(t, four) == signatureOf(t, five) {
+		t.Error("the length is not signed")
+	}
+}
+
+func TestCRED24_ControlInKey(t *testing.T) {
+	s := newStore(t)
+	p := awsPair(t, s, "AKID\r\nX: y", realKey, realToken)
+	h := awsRequest(idFake+serviceFor, "host;x-amz-date")
+	sign := func() *Refused {
+		g, refused := at(t, s, awsHost).Plan("GET", "/", h, awsHost, SigV4Policy{})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		_, refused = g.Sign(h, nil)
+		return refused
+	}
+	if refused := sign(); refused == nil || refused.Reason != ErrControl.Error() {
+		t.Errorf("key id: %v", refused)
+	}
+	change(t, p.id, realID)
+	change(t, p.token, "tok\n")
+	if refused := sign(); refused == nil || refused.Reason != ErrControl.Error() {
+		t.Errorf("token: %v", refused)
+	}
+	change(t, p.token, realToken)
+	g, _ := at(t, s, awsHost).Plan("GET", "/", h, awsHost, SigV4Policy{})
+	_ = s.Close()
+	if _, refused := g.Sign(h, nil); refused == nil || !strings.Contains(refused.Reason, "session is over") {
+		t.Errorf("closed: %v", refused)
+	}
+}
+
+// TestCRED35_MAC: the code of RFC 2104 that leaves no key behind says what crypto/hmac says.
+func TestCRED35_MAC(t *testing.T) {
+	for _, size := range []int{0, 1, 31, 32, 63, 64, 65, 200} {
+		key := []byte(strings.Repeat("k", size))
+		for _, message := range []string{"", "m", strings.Repeat("message", 40)} {
+			want := hmac.New(sha256.New, key)
+			_, _ = io.WriteString(want, message)
+			var got [sha256.Size]byte
+			h := sha256.New()
+			mac(&got, h, key, message)
+			if !hmac.Equal(got[:], want.Sum(nil)) {
+				t.Errorf("key of %d bytes, message of %d", size, len(message))
+			}
+			if kept := hashBuffer(t, h); strings.Contains(kept, "k") || strings.Contains(kept, "m") {
+				t.Errorf("key of %d bytes, message of %d: the hash still holds %q", size, len(message), kept)
+			}
+		}
+	}
+}
+
+// TestCRED35_Scrub: Reset alone leaves what was written last.
+func TestCRED35_Scrub(t *testing.T) {
+	h := sha256.New()
+	_, _ = io.WriteString(h, strings.Repeat("k", 100))
+	h.Reset()
+	if !strings.Contains(hashBuffer(t, h), "k") {
+		t.Fatal("the buffer of the hash is not where this test looks for it")
+	}
+	scrub(h)
+	if kept := hashBuffer(t, h); strings.Trim(kept, "\x00") != "" {
+		t.Errorf("%q", kept)
+	}
+	if got := h.Sum(nil); hex.EncodeToString(got) != emptyHash {
+		t.Errorf("%x", got)
+	}
+}
+
+// hashBuffer is what a SHA-256 keeps of what it was given.
+func hashBuffer(t *testing.T, h any) string {
+	t.Helper()
+	field := reflect.ValueOf(h).Elem().FieldByName("x")
+	var out []byte
+	for k := range field.Len() {
+		out = append(out, byte(field.Index(k).Uint()))
+	}
+	return string(out)
+}
