@@ -1,6 +1,10 @@
 package fsview
 
-import "github.com/srt-sandbox/srt/fsview/internal/glob"
+import (
+	"slices"
+
+	"github.com/srt-sandbox/srt/fsview/internal/glob"
+)
 
 // What belongs to srt and to its caller, and is kept from commands whatever the settings allow. All of it is under one rule
 // (FS-51, CLI-30): a command cannot change it, remove it, put something in its place, make it where it does not exist, or
@@ -9,6 +13,9 @@ import "github.com/srt-sandbox/srt/fsview/internal/glob"
 // collectOwnFile denies writing to one file of srt's own.
 func (b *builder) collectOwnFile(p string) error {
 	own := &rule{key: "srt's own file", number: "FS-51", quiet: true}
+	if slices.Contains(b.in.TrustFiles, p) {
+		own.key, own.number = "certificates to be trusted", "TLS-9"
+	}
 	loc := b.res.resolve(p, true)
 	b.plan.Own = append(b.plan.Own, loc.path)
 	b.hold(loc, own)

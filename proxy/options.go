@@ -167,9 +167,6 @@ func New(o Options) (*Server, error) {
 	if o.Open {
 		s.commands = nil
 	}
-	if o.Terminate != nil {
-		s.roots = o.Terminate.Roots
-	}
 	s.injectable = func(h config.Host) bool { return s.injection(h) != nil }
 	s.collected = semaphore.NewWeighted(maxCollected)
 	s.policy = func() *Rules {

@@ -57,7 +57,7 @@ func (s *Server) secure(ctx context.Context, conn net.Conn, h config.Host) (net.
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Handshake)
 	defer cancel()
 	secured := tls.Client(conn, &tls.Config{
-		ServerName: h.Name, RootCAs: s.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+		ServerName: h.Name, RootCAs: s.verifying(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {
 		s.forget(conn)

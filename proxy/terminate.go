@@ -20,8 +20,16 @@ type Termination struct {
 	// CA issues the certificates that clients see. It must not be nil.
 	CA *mitm.CA
 	// Roots are what upstream servers are verified against, those of https:// requests of the plain path and of parent
-	// proxies included (TLS-36). Nil: the system's.
-	Roots *x509.CertPool
+	// proxies included (TLS-36). It is asked when there is something to verify, from many goroutines. Nil: the system's.
+	Roots func() *x509.CertPool
+}
+
+// verifying are what upstream servers are verified against; nil for the system's.
+func (s *Server) verifying() *x509.CertPool {
+	if s.roots == nil && s.terminate != nil && s.terminate.Roots != nil {
+		return s.terminate.Roots()
+	}
+	return s.roots
 }
 
 // TerminationRules are what applies to a terminated tunnel from its CONNECT on (TLS-2). The zero value excludes nothing.

@@ -99,7 +99,7 @@ func (t *tunnel) remember(conn net.Conn, rules *Rules) {
 func (t *tunnel) clientConfig() *tls.Config {
 	if t.client == nil {
 		t.client = &tls.Config{
-			ServerName: t.host.Name, RootCAs: t.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+			ServerName: t.host.Name, RootCAs: t.verifying(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
 			ClientSessionCache: t.scope.sessions.of(t.keyOf(t.asking) + "\x00" + hostPort(t.host, t.port)),
 		}
 	}

@@ -56,6 +56,9 @@ func (c *Cmd) start() (process, error) {
 // begin makes the namespaces and, at the same time, the plan: the two take about as long as one another, and neither
 // needs the other until the program starts.
 func (p *linuxProcess) begin() error {
+	if err := p.cmd.limitCores(); err != nil {
+		return err
+	}
 	h, err := readIdentity()
 	if err != nil {
 		return err

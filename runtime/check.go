@@ -15,14 +15,14 @@ import (
 // goroutine, with a configuration or without (nil), and changes nothing: on Linux it makes the namespaces of a sandbox once,
 // and takes them away.
 //
-// The error is a *config.Error for an invalid configuration, ErrUnsupportedSetting for a key that this version must not
-// ignore, and ctx's cause when ctx has ended. That commands cannot be confined is no error of Check; Report.Err is.
+// The error is a *config.Error for an invalid configuration, and ctx's cause when ctx has ended. That commands cannot be
+// confined is no error of Check; Report.Err is.
 func Check(ctx context.Context, cfg *config.Config) (Report, error) {
 	if err := ended(ctx); err != nil {
 		return Report{}, err
 	}
 	if cfg != nil {
-		if err := validate(cfg, atStart); err != nil {
+		if err := cfg.Validate(); err != nil {
 			return Report{}, err
 		}
 	}

@@ -4,24 +4,28 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/srt-sandbox/srt/runtime/config"
 )
 
 // Explanation is what a command would run under. It holds no secret: the token shows as <token>. It can be marshalled
 // to JSON.
 type Explanation struct {
-	Mode        string            `json:"mode"`
-	Directory   string            `json:"directory"`
-	Mounts      []PlannedMount    `json:"mounts"`
-	Later       []PlannedLater    `json:"later,omitempty"`
-	LaterBy     *PlannedMechanism `json:"laterBy,omitempty"`
-	Landlock    []PlannedRule     `json:"landlock"`
-	Filters     []PlannedCall     `json:"filters"`
-	Network     PlannedNetwork    `json:"network"`
-	Environment []string          `json:"environment"`
-	Warnings    []string          `json:"warnings,omitempty"`
-	Notes       []string          `json:"notes,omitempty"`
+	Mode        string              `json:"mode"`
+	Directory   string              `json:"directory"`
+	Mounts      []PlannedMount      `json:"mounts"`
+	Later       []PlannedLater      `json:"later,omitempty"`
+	LaterBy     *PlannedMechanism   `json:"laterBy,omitempty"`
+	Landlock    []PlannedRule       `json:"landlock"`
+	Filters     []PlannedCall       `json:"filters"`
+	Network     PlannedNetwork      `json:"network"`
+	Credentials []PlannedCredential `json:"credentials,omitempty"`
+	Environment []string            `json:"environment"`
+	Warnings    []string            `json:"warnings,omitempty"`
+	Notes       []string            `json:"notes,omitempty"`
 }
 
 // PlannedMount is one step of the file system's view, in the order they are made.
@@ -100,6 +104,67 @@ type PlannedNetwork struct {
 	DeniedDomains           []string `json:"deniedDomains"`
 	DeniedResolvedAddresses []string `json:"deniedResolvedAddresses"`
 	StrictAllowlist         bool     `json:"strictAllowlist"`
+	// TLS says how TLS is terminated. Nil: it is not.
+	TLS *PlannedTLS `json:"tls,omitempty"`
+}
+
+// PlannedTLS is how TLS is terminated.
+type PlannedTLS struct {
+	// Authority is the subject of the certificate that commands are told to trust, and CertPath the file it was read from; empty
+	// for one that is made for the session.
+	Authority string `json:"authority"`
+	CertPath  string `json:"certPath,omitempty"`
+	// Bundle is the file of certificates to be trusted, absolute.
+	Bundle string `json:"bundle"`
+	// ExcludeDomains are hosts whose tunnels are passed on unread.
+	ExcludeDomains []string `json:"excludeDomains"`
+}
+
+// PlannedCredential is a source of credentials that is kept from the command. What is in it is told nowhere.
+type PlannedCredential struct {
+	// Kind is "file" or "variable", and Name the path or the name, as configured.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Mode is "deny" or "mask".
+	Mode string `json:"mode"`
+	// Hosts are where the real value is put into requests that hold the fake. Empty: nowhere.
+	Hosts []string `json:"hosts,omitempty"`
+}
+
+// plannedCredentials are what a configuration says about credentials.
+func plannedCredentials(cfg *config.Config) (list []PlannedCredential) {
+	if cfg.Credentials == nil {
+		return nil
+	}
+	add := func(kind, name string, c *config.Credential) {
+		p := PlannedCredential{Kind: kind, Name: name, Mode: c.Mode}
+		if c.Mode == config.ModeMask {
+			if p.Hosts = c.InjectHosts; p.Hosts == nil {
+				p.Hosts = cfg.Network.AllowedDomains
+			}
+		}
+		list = append(list, p)
+	}
+	for i := range cfg.Credentials.Files {
+		add("file", cfg.Credentials.Files[i].Path, &cfg.Credentials.Files[i].Credential)
+	}
+	for i := range cfg.Credentials.EnvVars {
+		add("variable", cfg.Credentials.EnvVars[i].Name, &cfg.Credentials.EnvVars[i].Credential)
+	}
+	return list
+}
+
+// plannedTLS is how a session terminates TLS under a configuration in force.
+func (s *Sandbox) plannedTLS(cfg *config.Config) *PlannedTLS {
+	if s.trust == nil {
+		return nil
+	}
+	p := &PlannedTLS{Authority: s.trust.ca.Certificate().Subject.String(), CertPath: s.begun.Network.TLSTerminate.CACertPath,
+		Bundle: s.trust.files.Bundle, ExcludeDomains: []string{}}
+	if t := cfg.Network.TLSTerminate; t != nil {
+		p.ExcludeDomains = list(t.ExcludeDomains)
+	}
+	return p
 }
 
 // Explain compiles the settings as for a command that is launched now, and launches nothing.
@@ -120,6 +185,7 @@ func (s *Sandbox) Explain(ctx context.Context) (*Explanation, error) {
 	n := &c.state.cfg.Network
 	e.Network.AllowedDomains, e.Network.DeniedDomains = list(n.AllowedDomains), list(n.DeniedDomains)
 	e.Network.DeniedResolvedAddresses, e.Network.StrictAllowlist = list(n.DeniedResolvedAddresses), n.StrictAllowlist
+	e.Network.TLS, e.Credentials = s.plannedTLS(c.state.cfg), plannedCredentials(c.cfg)
 	return e, nil
 }
 
@@ -172,6 +238,19 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	fmt.Fprintf(t, "\n  Unix sockets of the host\t%s", sockets)
 	fmt.Fprintf(t, "\n  allowed\t%s\n  denied\t%s\n", orNone(e.Network.AllowedDomains), orNone(e.Network.DeniedDomains))
 	fmt.Fprintf(t, "  denied addresses\t%s\n", orNone(e.Network.DeniedResolvedAddresses))
+	if tls := e.Network.TLS; tls != nil {
+		fmt.Fprintf(t, "  TLS ended by\t%s\n  but not for\t%s\n  trusted\t%s\n", tls.Authority, orNone(tls.ExcludeDomains), tls.Bundle)
+	}
+	if len(e.Credentials) > 0 {
+		fmt.Fprintf(t, "\nCredentials:\n")
+	}
+	for _, c := range e.Credentials {
+		hosts := ""
+		if c.Mode == config.ModeMask {
+			hosts = "real value for " + orNone(c.Hosts)
+		}
+		fmt.Fprintf(t, "  %s %s\t%s\t%s\n", c.Kind, strconv.Quote(c.Name), c.Mode, hosts)
+	}
 	fmt.Fprintf(t, "\nEnvironment:\n")
 	for _, v := range e.Environment {
 		fmt.Fprintf(t, "  %s\n", strings.ReplaceAll(v, "\n", `\n`))

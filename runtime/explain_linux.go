@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/seccomp"
@@ -17,7 +18,7 @@ func (c *Cmd) explain() (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Explanation{Mode: "full", Directory: l.plan.Dir, Environment: l.env, Warnings: l.plan.Warnings, Notes: l.plan.Notes}
+	e := &Explanation{Mode: "full", Directory: l.plan.Dir, Environment: l.env, Warnings: slices.Concat(c.masks.warnings, l.plan.Warnings), Notes: l.plan.Notes}
 	if !l.plan.Unrestricted && !l.plan.RootWritable {
 		e.Mounts = append(e.Mounts, PlannedMount{Kind: fsview.ReadOnly.String(), Path: "/", Why: "everything that no write root covers (FS-48)"})
 	}

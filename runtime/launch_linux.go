@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -86,6 +88,9 @@ func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.mask(base); err != nil {
+		return nil, err
+	}
 	tmp := chooseTempDir(base, l.host.uid)
 	l.tmp = tmp.path
 	l.chooseCapture()
@@ -132,12 +137,17 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 	if err != nil {
 		return nil, err
 	}
+	if len(masks) != len(l.cmd.masks.files) {
+		return nil, errors.New("credentials.files has other entries than the rules made of it; nothing can be masked")
+	}
 	extra := fsview.DefaultWritePaths(home, rules)
 	if tmp.own {
 		extra = append(extra, tmp.path)
 	}
 	return l.planNames(fsview.Input{
-		Rules: rules, Masks: masks, Cwd: cwd, Home: home, UID: l.host.uid, Private: l.private(), PrivateFiles: s.opts.privateFiles, Program: exe, OwnFiles: s.opts.ownFiles, ExtraWrite: extra,
+		Rules: rules, Masks: masks, FakeContent: l.cmd.masks.fake, Cwd: cwd, Home: home, UID: l.host.uid,
+		Private: l.private(), PrivateFiles: slices.Concat(s.opts.privateFiles, s.trust.hidden()), TrustFiles: s.trust.shown(),
+		Program: exe, OwnFiles: s.opts.ownFiles, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
 		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts), Supplied: l.supplied(),
@@ -191,9 +201,10 @@ func (l *launch) build(in fsview.Input) (*fsview.Plan, error) {
 
 func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	s := l.cmd.sandbox
+	unset, replace := l.cmd.masks.variables()
 	in := policy.EnvironInput{
 		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.secret(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
-		Debug: l.cmd.Debug, Unset: deniedVariables(l.cfg), SafeDirectories: l.cfg.Git.SafeDirectories,
+		Debug: l.cmd.Debug, Unset: unset, Replace: replace, Trust: s.trust.variables(), JavaOptions: s.trust.javaOptions(), SafeDirectories: l.cfg.Git.SafeDirectories,
 		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir, JavaAgent: l.cfg.JavaAgentJarPath,
 	}
 	if !l.cfg.Filesystem.Disabled {
@@ -277,17 +288,4 @@ func (l *launch) write(p *ns.Program) error {
 	p.NoNewPrivs()
 	l.writeFilters(p, ruleset)
 	return nil
-}
-
-// deniedVariables are the environment variables that the command must not see.
-func deniedVariables(c *config.Config) (names []string) {
-	if c.Credentials == nil {
-		return nil
-	}
-	for _, v := range c.Credentials.EnvVars {
-		if v.Mode == config.ModeDeny {
-			names = append(names, v.Name)
-		}
-	}
-	return names
 }

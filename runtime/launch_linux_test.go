@@ -95,18 +95,6 @@ func TestChooseTempDir_CLI52(t *testing.T) {
 	}
 }
 
-func TestDeniedVariables(t *testing.T) {
-	cfg := config.Default()
-	if got := deniedVariables(cfg); got != nil {
-		t.Errorf("%v", got)
-	}
-	cfg.Credentials = &config.Credentials{EnvVars: []config.EnvCredential{
-		{Name: "A", Credential: config.Credential{Mode: config.ModeDeny}}, {Name: "B", Credential: config.Credential{Mode: config.ModeMask}}}}
-	if got := deniedVariables(cfg); len(got) != 1 || got[0] != "A" {
-		t.Errorf("%v", got)
-	}
-}
-
 // TestEndedContextNeverLaunches_LIB17: an end that comes while the launch is being made keeps the command from existing.
 func TestEndedContextNeverLaunches_LIB17(t *testing.T) {
 	cause := errors.New("not any more")

@@ -14,9 +14,6 @@ func (c *Cmd) configure() error {
 	if err != nil {
 		return err
 	}
-	if err := validate(cfg, atLaunch); err != nil {
-		return err
-	}
 	c.cfg = cfg
 	return nil
 }

@@ -9,6 +9,7 @@ type keep struct {
 	privateFiles   []string
 	nullDescriptor int
 	fixedLaunch    bool
+	limitCores     bool
 }
 
 // WithPrivateFiles names files of the caller's own by their absolute paths: a FIFO over which it is told what to do, for
@@ -27,13 +28,11 @@ func WithNullDescriptor(n int) Option { return func(o *options) { o.nullDescript
 // for what is live alone (LIB-21), and Update names the settings for launches among those that are not (CLI-26, CLI-32).
 func WithFixedLaunch() Option { return func(o *options) { o.fixedLaunch = true } }
 
-// update is the occasion of an update.
-func (k *keep) update() occasion {
-	if k.fixedLaunch {
-		return atLive
-	}
-	return atUpdate
-}
+// WithoutCoreDumps keeps this process from dumping core from the first launch on under settings with the section credentials,
+// until it ends: a core file has all that a process knows, the environment that credentials are taken from included (CRED-35).
+// It is for programs whose process is the sandbox's host and nothing else, since it lowers a limit of the process
+// (RLIMIT_CORE), which what else it starts inherits; commands of the sandbox have the limit as it was. Linux only.
+func WithoutCoreDumps() Option { return func(o *options) { o.limitCores = true } }
 
 // notLive are the settings in which an update differs from what the session began with and which it does not change.
 func (k *keep) notLive(begun, updated *config.Config) (paths []string) {

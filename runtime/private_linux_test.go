@@ -56,21 +56,20 @@ func TestFixedLaunch_CLI26_CLI32_LIB22(t *testing.T) {
 	}
 }
 
-// A line about what no running command can be given is accepted where it has no effect (CLI-32), and refused where a later
-// launch would lack it.
-func TestFixedLaunchTakesWhatHasNoEffect_CLI32(t *testing.T) {
+// CLI-32, CRED-37: what is masked changes with the next launch, and where launches are fixed the update says that it does not.
+func TestFixedLaunchMasksAsItBegan_CLI32_CRED37(t *testing.T) {
 	masked := config.Default()
 	masked.Network.AllowedDomains = []string{"a.example"}
 	masked.Credentials = &config.Credentials{AllowPlaintextInject: true,
 		EnvVars: []config.EnvCredential{{Name: "TOKEN", Credential: config.Credential{Mode: config.ModeMask, InjectHosts: []string{"a.example"}}}}}
-	refused := validate(masked, atUpdate) != nil
 	for _, fixed := range []bool{false, true} {
 		s, err := New(t.Context(), config.Default(), func(o *options) { o.fixedLaunch = fixed })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Update(t.Context(), masked); (err != nil) != (refused && !fixed) {
-			t.Errorf("fixed %v: %v", fixed, err)
+		notLive, err := s.Update(t.Context(), masked)
+		if err != nil || slices.Contains(notLive, "credentials.envVars") != fixed || !slices.Contains(notLive, "credentials.allowPlaintextInject") {
+			t.Errorf("fixed %v: %q, %v", fixed, notLive, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/srt-sandbox/srt/proxy"
+	"github.com/srt-sandbox/srt/proxy/credential"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
@@ -21,8 +22,6 @@ var (
 	ErrClosed = errors.New("the sandbox is closed")
 	// ErrUnsupportedPlatform is returned where this version cannot confine a command (LIB-9).
 	ErrUnsupportedPlatform = errors.New("Unsupported platform")
-	// ErrUnsupportedSetting is wrapped by the error for a key that this version does not honour and may not ignore.
-	ErrUnsupportedSetting = errors.New("this version of srt does not support it, and running without it would be weaker than the settings ask for")
 )
 
 // Sandbox is one session: a configuration, the proxies that hold its network policy, and the commands started in it. Any
@@ -37,6 +36,8 @@ type Sandbox struct {
 	begun   *config.Config        // what the session began with, for what stays as it was then (LIB-23); never changed
 	state   atomic.Pointer[state] // what is in force, see current
 	token   atomic.Pointer[string]
+	trust   *trust            // nil: TLS is not terminated
+	secrets *credential.Store // what is masked for commands
 	proxy   *proxy.Server
 	hooks   nameHooks
 	tracing sessionTracing
@@ -60,22 +61,26 @@ type Sandbox struct {
 // New validates a configuration and starts a session: when it returns, the network policy is in force and commands can
 // be launched. The configuration is copied. ctx bounds the start alone, not the session (LIB-51).
 //
-// It fails before anything is created (LIB-2, LIB-3, LIB-6): with a *config.Error for an invalid configuration, with
-// ErrUnsupportedSetting for a key that this version must not ignore, with a *DependencyError where commands cannot be
-// confined, which matches ErrUnsupportedPlatform where srt never can, and with ctx's cause when ctx has ended.
+// It fails before anything is created (LIB-2, LIB-3, LIB-6): with a *config.Error for an invalid configuration, with a
+// *mitm.CAError for a certificate authority that cannot be used (TLS-7), with a *DependencyError where commands cannot be
+// confined, which matches ErrUnsupportedPlatform where srt never can, and with ctx's cause when ctx has ended. What a start has
+// made that fails later is removed.
 func New(ctx context.Context, cfg *config.Config, opts ...Option) (*Sandbox, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	if err := validate(cfg, atStart); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Sandbox{begun: cfg.Clone(), opts: newOptions(opts), commands: map[*Cmd]struct{}{}, done: make(chan struct{})}
+	if err := s.loadTrust(); err != nil {
+		return nil, err
+	}
 	if err := checkPlatform(); err != nil {
 		return nil, dependencyError(err)
 	}
 	if err := s.startProxy(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.trust.close())
 	}
 	if ctx.Err() != nil {
 		return nil, errors.Join(context.Cause(ctx), s.Close())
@@ -84,10 +89,16 @@ func New(ctx context.Context, cfg *config.Config, opts ...Option) (*Sandbox, err
 }
 
 // startProxy compiles the configuration and makes the server that holds its network policy; its listeners come with each
-// command.
+// command. Before that it writes what commands are to trust.
 func (s *Sandbox) startProxy() error {
-	st, err := compile(s.begun, nil)
+	st, err := compile(s.begun, s.begun, nil)
 	if err != nil {
+		return err
+	}
+	if s.secrets, err = credential.NewStore(); err != nil {
+		return err
+	}
+	if err := s.writeTrust(); err != nil {
 		return err
 	}
 	parent, err := s.parentProxy()
@@ -108,7 +119,8 @@ func (s *Sandbox) startProxy() error {
 		Policy: func() *proxy.Rules { return s.current().rules }, Token: token, Open: token == "", Parent: parent,
 		RequireHostMatch: n.RequireHostMatch, RefuseOpaqueTunnels: n.RefuseOpaqueTunnels,
 		StripResponseHeaders: n.StripResponseHeaders, OnViolation: s.report, Logger: s.opts.logger,
-		Commands: &s.lists, Ask: s.askProxy(),
+		Commands: &s.lists, Ask: s.askProxy(), Terminate: s.trust.termination(),
+		Credentials: s.secrets, AllowPlaintextInject: s.begun.Credentials != nil && s.begun.Credentials.AllowPlaintextInject,
 		Filtering: proxy.Filtering{Filter: s.opts.filter, AllowPlaintextHeaderSet: n.AllowPlaintextHeaderSet,
 			AmbiguousRequestTarget: n.AmbiguousRequestTarget},
 	})

@@ -108,6 +108,12 @@ func (s *Sandbox) close() error {
 	if err := s.hooks.close(); err != nil {
 		errs = append(errs, fmt.Errorf("take the hooks out of the kernel: %w", err))
 	}
+	if err := s.secrets.Close(); err != nil {
+		errs = append(errs, fmt.Errorf("forget the credentials: %w", err))
+	}
+	if err := s.trust.close(); err != nil {
+		errs = append(errs, err)
+	}
 	s.token.Store(new(string))
 	s.store.Forget()
 	s.store.Close()

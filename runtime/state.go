@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/srt-sandbox/srt/proxy"
+	"github.com/srt-sandbox/srt/proxy/credential"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
@@ -25,11 +26,10 @@ func (s *Sandbox) current() *state {
 	return &state{cfg: config.Default()}
 }
 
-// compile makes the state of a valid configuration, which it keeps. What is the same as in a former one stays the same
-// object, so that the proxies keep their idle connections (NET-16). former may be nil.
-func compile(cfg *config.Config, former *state) (*state, error) {
-	if former != nil && former.rules != nil && reflect.DeepEqual(networkRules(cfg), networkRules(former.cfg)) &&
-		reflect.DeepEqual(cfg.Network.MitmProxy, former.cfg.Network.MitmProxy) {
+// compile makes the state of a valid configuration, which it keeps, in a session that began with another. What is the same as
+// in a former one stays the same object, so that the proxies keep their idle connections (NET-16). former may be nil.
+func compile(cfg, begun *config.Config, former *state) (*state, error) {
+	if former != nil && former.rules != nil && reflect.DeepEqual(liveRules(cfg), liveRules(former.cfg)) {
 		return &state{cfg, former.rules}, nil
 	}
 	network, err := policy.NewNetwork(networkRules(cfg))
@@ -40,7 +40,49 @@ func compile(cfg *config.Config, former *state) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &state{cfg, &proxy.Rules{Network: network, MITM: mitm}}, nil
+	termination, err := terminationRules(cfg.Network.TLSTerminate)
+	if err != nil {
+		return nil, err
+	}
+	return &state{cfg, &proxy.Rules{Network: network, MITM: mitm, Termination: termination,
+		SigV4: signing(cfg, begun)}}, nil
+}
+
+// liveRules are all settings that the proxies ask for (LIB-21).
+func liveRules(cfg *config.Config) []any {
+	var sigV4 config.SigV4
+	if cfg.Credentials != nil {
+		sigV4 = cfg.Credentials.SigV4
+	}
+	return []any{networkRules(cfg), cfg.Network.MitmProxy, cfg.Network.TLSTerminate, sigV4}
+}
+
+// terminationRules are what the settings say about single tunnels (TLS-2). Without the section there are none, and whether TLS
+// is terminated at all was decided when the session began.
+func terminationRules(t *config.TLSTerminate) (rules proxy.TerminationRules, err error) {
+	if t == nil {
+		return rules, nil
+	}
+	for i, text := range t.ExcludeDomains {
+		d, err := config.ParseDomain(text, config.DomainForm{})
+		if err != nil {
+			return rules, fmt.Errorf("network.tlsTerminate.excludeDomains.%d: %w", i, err)
+		}
+		rules.Exclude = append(rules.Exclude, d)
+	}
+	rules.MaxTunnels, rules.HandshakeTimeout = t.TunnelLimit(), t.HandshakeTimeout()
+	return rules, nil
+}
+
+// signing is what happens to signed requests that cannot be signed again. It is live in a session that began with credentials,
+// and refuses them in every other (LIB-21, CLI-32).
+func signing(cfg, begun *config.Config) credential.SigV4Policy {
+	if begun.Credentials == nil || cfg.Credentials == nil {
+		return credential.SigV4Policy{}
+	}
+	passes := func(value string) bool { return value == config.SigV4Passthrough }
+	v := &cfg.Credentials.SigV4
+	return credential.SigV4Policy{Streaming: passes(v.Streaming), Presigned: passes(v.Presigned), SigV4A: passes(v.SigV4A)}
 }
 
 // network are the rules about destinations alone; they refuse all once the session is closed.

@@ -12,13 +12,13 @@ import (
 // the next launch on (LIB-22). The rest is fixed until a new session: notLive names, as dotted paths in the order of the
 // schema, the settings of that kind that differ from those the session began with (LIB-23).
 //
-// Updates are installed one after another. The error is a *config.Error for an invalid configuration, ErrUnsupportedSetting
-// for a key that this version must not ignore, ErrClosed after Close, and ctx's cause when ctx has ended.
+// Updates are installed one after another. The error is a *config.Error for an invalid configuration, ErrClosed after
+// Close, and ctx's cause when ctx has ended.
 func (s *Sandbox) Update(ctx context.Context, cfg *config.Config) (notLive []string, err error) {
 	if err := s.begunIn(ctx); err != nil {
 		return nil, err
 	}
-	if err := validate(cfg, s.opts.update()); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	own := cfg.Clone()
@@ -27,7 +27,7 @@ func (s *Sandbox) Update(ctx context.Context, cfg *config.Config) (notLive []str
 	if s.isClosing() {
 		return nil, ErrClosed
 	}
-	st, err := compile(own, s.current())
+	st, err := compile(own, s.begun, s.current())
 	if err != nil {
 		return nil, err
 	}

@@ -124,10 +124,6 @@ func (s *Sandbox) secret() string {
 	return ""
 }
 
-// CA is the certificate that commands are told to trust for terminated TLS, as PEM; nil for a session that does not terminate
-// TLS.
-func (s *Sandbox) CA() []byte { return nil }
-
 // Backend names what confines commands on this system: "namespaces" on Linux, empty where nothing can.
 func (s *Sandbox) Backend() string { return backendName }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/srt-sandbox/srt/runtime"
 	"github.com/srt-sandbox/srt/runtime/violation"
@@ -47,9 +48,17 @@ func (e *execution) sessionOptions(s *settings) sessionOptions {
 		debugging:      e.app.debugging(e.opts),
 		monitor:        e.monitor(),
 		violation:      e.violation,
-		warning:        func(line string) { fmt.Fprintf(e.app.stderr, "Warning: %s\n", line) },
+		warning:        func(line string) { fmt.Fprintln(e.app.stderr, asWarning(line)) },
 		timing:         func(phase string) { e.app.timing(e.log, phase) },
 	}
+}
+
+// asWarning is a line for standard error. One whose words are laid down says itself what it is (CRED-14).
+func asWarning(line string) string {
+	if strings.HasPrefix(line, "[sandbox-runtime] ") {
+		return line
+	}
+	return "Warning: " + line
 }
 
 // monitor is what of the kernel's refusals the run asks for: they cost something, so only a run that shows them does.

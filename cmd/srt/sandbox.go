@@ -20,6 +20,7 @@ func openSession(ctx context.Context, cfg *config.Config, opts sessionOptions) (
 		runtime.WithPrivateFiles(opts.privateFiles...),
 		runtime.WithNullDescriptor(opts.nullDescriptor),
 		runtime.WithFixedLaunch(),
+		runtime.WithoutCoreDumps(),
 		runtime.WithAsk(opts.ask),
 		runtime.WithMonitor(opts.monitor),
 		runtime.WithOnViolation(opts.violation),
