@@ -30,6 +30,8 @@ type tunnel struct {
 	checkedBy *Rules
 	// local is the address of the host's loopback that is meant by host; invalid: none in particular.
 	local netip.Addr
+	// body is that of the request under way.
+	body outBody
 	// ready is a way to the target that is open already, for the first request; nil: there is none.
 	ready net.Conn
 }
@@ -75,8 +77,9 @@ func (t *tunnel) serve(conn net.Conn, sent []byte, deadline time.Time) {
 	readers.Put(br)
 }
 
-// drop closes a way to the target that nobody used.
+// drop gives back what is left: a way to the target that nobody used, and room for a body.
 func (t *tunnel) drop() {
+	t.body.release()
 	if t.ready != nil {
 		t.forget(t.ready)
 		t.ready = nil
@@ -88,6 +91,7 @@ type tunnelKey struct{}
 
 // Judge decides about one request (REQ-2) and says how it goes out.
 func (t *tunnel) Judge(ctx context.Context, r *inspect.Request) (*inspect.Outgoing, inspect.Answer) {
+	t.body.release()
 	rules := t.policy()
 	upgrade, a, refused := upgradeOf(r)
 	if refused {
@@ -121,6 +125,7 @@ func (t *tunnel) Judge(ctx context.Context, r *inspect.Request) (*inspect.Outgoi
 	if refused {
 		return nil, t.last(r, a)
 	}
+	t.body = body
 	return &inspect.Outgoing{
 		Target: q.path, Header: header, Body: body.r, Length: body.length, Key: tunnelKey{}, Dial: t.dialTarget,
 		Response: t.observer(q), Upgrade: upgrade,
@@ -137,10 +142,11 @@ func (t *tunnel) last(r *inspect.Request, a answer) inspect.Answer {
 
 // observer shows the final response to whom the filter named, and strips it (REQ-20); nil: there is nothing to do.
 func (t *tunnel) observer(q *request) func(int, httphead.Header) httphead.Header {
-	if q.observe == nil && len(t.strip) == 0 {
+	if q.observe == nil && len(t.strip) == 0 && t.body.done == nil {
 		return nil
 	}
 	return func(status int, h httphead.Header) httphead.Header {
+		t.body.release() // it has been sent, or nobody wants the rest
 		t.observed(q, status, h)
 		return t.stripResponse(h)
 	}
