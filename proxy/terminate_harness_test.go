@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -309,4 +311,48 @@ func (l *logBuffer) String() string {
 // logger writes everything to l.
 func (l *logBuffer) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// mustNetwork is onlyTest with ranges that no name may resolve to.
+func mustNetwork(t testing.TB, denied ...string) *policy.Network {
+	t.Helper()
+	say := onlyTest
+	say.DeniedResolvedAddresses = denied
+	network, err := policy.NewNetwork(say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network
+}
+
+func hostOf(t testing.TB, name string) config.Host {
+	t.Helper()
+	h, err := config.CanonicalHost(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func addrOf(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// tlsConfig spares test files that change one field of it the import.
+type tlsConfig = tls.Config
+
+// echoHead answers a request with its head as the body.
+func echoHead(c *net.TCPConn) {
+	br := bufio.NewReader(c)
+	var head strings.Builder
+	for {
+		line, err := br.ReadString('\n')
+		if head.WriteString(line); err != nil || line == "\r\n" {
+			break
+		}
+	}
+	fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", head.Len(), head.String())
 }

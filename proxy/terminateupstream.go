@@ -8,7 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/srt-sandbox/srt/proxy/internal/relay"
@@ -146,7 +146,7 @@ func (e *upstreamTLSError) cause() string {
 	var name x509.HostnameError
 	var authority x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
-	var alert tls.AlertError
+	var alert *net.OpError
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(e.err, &name):
@@ -158,8 +158,8 @@ func (e *upstreamTLSError) cause() string {
 		return "the server's certificate has expired or is not yet valid"
 	case errors.As(e.err, new(*tls.CertificateVerificationError)):
 		return "the server's certificate cannot be verified"
-	case errors.As(e.err, &alert):
-		return "the server refused the TLS handshake (alert " + strconv.Itoa(int(alert)) + ")"
+	case errors.As(e.err, &alert) && alert.Op == "remote error": // so package tls tells of an alert, in words of its own
+		return "the server refused the TLS handshake (" + strings.TrimPrefix(alert.Err.Error(), "tls: ") + ")"
 	case errors.As(e.err, &record):
 		return "the server does not speak TLS"
 	case isTimeout(e.err), errors.Is(e.err, context.DeadlineExceeded):
