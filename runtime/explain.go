@@ -156,11 +156,12 @@ func plannedCredentials(cfg *config.Config) (list []PlannedCredential) {
 
 // plannedTLS is how a session terminates TLS under a configuration in force.
 func (s *Sandbox) plannedTLS(cfg *config.Config) *PlannedTLS {
-	if s.trust == nil {
+	ca := s.CA()
+	if ca == nil {
 		return nil
 	}
 	p := &PlannedTLS{Authority: s.trust.ca.Certificate().Subject.String(), CertPath: s.begun.Network.TLSTerminate.CACertPath,
-		Bundle: s.trust.files.Bundle, ExcludeDomains: []string{}}
+		Bundle: ca.Bundle, ExcludeDomains: []string{}}
 	if t := cfg.Network.TLSTerminate; t != nil {
 		p.ExcludeDomains = list(t.ExcludeDomains)
 	}

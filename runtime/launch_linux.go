@@ -44,6 +44,7 @@ type launch struct {
 	held      *heldNames        // nil unless placeholders do
 	// uncaptured says why connections are not captured, nil if they are.
 	uncaptured error
+	trust      launched // what the command is told to trust
 	sockets    []string // locations of Unix sockets of the host that the command may connect to
 	// socketEntries are the same with the entries behind them.
 	socketEntries []policy.PathRule
@@ -89,6 +90,9 @@ func (c *Cmd) prepare(h host, how attempt) (*launch, error) {
 		return nil, err
 	}
 	if err := c.mask(base); err != nil {
+		return nil, err
+	}
+	if l.trust, err = c.sandbox.trust.launch(); err != nil {
 		return nil, err
 	}
 	tmp := chooseTempDir(base, l.host.uid)
@@ -146,7 +150,7 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 	}
 	return l.planNames(fsview.Input{
 		Rules: rules, Masks: masks, FakeContent: l.cmd.masks.fake, Cwd: cwd, Home: home, UID: l.host.uid,
-		Private: l.private(), PrivateFiles: slices.Concat(s.opts.privateFiles, s.trust.hidden()), TrustFiles: s.trust.shown(),
+		Private: l.private(), PrivateFiles: slices.Concat(s.opts.privateFiles, l.trust.hidden), TrustFiles: l.trust.shown,
 		Program: exe, OwnFiles: s.opts.ownFiles, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
@@ -204,7 +208,7 @@ func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	unset, replace := l.cmd.masks.variables()
 	in := policy.EnvironInput{
 		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.secret(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
-		Debug: l.cmd.Debug, Unset: unset, Replace: replace, Trust: s.trust.variables(), JavaOptions: s.trust.javaOptions(), SafeDirectories: l.cfg.Git.SafeDirectories,
+		Debug: l.cmd.Debug, Unset: unset, Replace: replace, Trust: l.trust.variables, JavaOptions: l.trust.java, SafeDirectories: l.cfg.Git.SafeDirectories,
 		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir, JavaAgent: l.cfg.JavaAgentJarPath,
 	}
 	if !l.cfg.Filesystem.Disabled {

@@ -98,9 +98,7 @@ func (s *Sandbox) startProxy() error {
 	if s.secrets, err = credential.NewStore(); err != nil {
 		return err
 	}
-	if err := s.writeTrust(); err != nil {
-		return err
-	}
+	s.writeTrust()
 	parent, err := s.parentProxy()
 	if err != nil {
 		return err

@@ -2,10 +2,12 @@ package runtime
 
 import (
 	"bytes"
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/proxy/mitm"
@@ -16,11 +18,18 @@ import (
 // trust is what a session ends TLS with, and what it tells its commands to trust (TLS-5 to TLS-14). It is fixed for the life
 // of the session (TLS-2, LIB-23). A nil one is that of a session that ends no TLS, and costs nothing (TLS-1).
 type trust struct {
-	ca    *mitm.CA
-	roots *mitm.Roots
-	files *mitm.Files
+	ca *mitm.CA
 	// Of a given authority, absolute: the files with its certificate and with its key. What holds a key is with the keys.
 	certificates, keys []string
+	// written waits for what is written in the background from the start of the session on, and gives it: reading what the host
+	// trusts takes longer than all else that a start does, and nothing needs it before the first command.
+	written func() (trusted, error)
+}
+
+// trusted is what a session has written.
+type trusted struct {
+	roots *mitm.Roots
+	files *mitm.Files
 }
 
 // loadTrust makes or reads the authority. Nothing is written yet (LIB-3, TLS-7).
@@ -71,20 +80,29 @@ func settingPath(path string) string {
 	return path // it could not be read either
 }
 
-// writeTrust writes what commands read to trust the authority (TLS-8, TLS-12).
-func (s *Sandbox) writeTrust() error {
-	t := s.trust
+// writeTrust begins to write what commands read to trust the authority (TLS-8, TLS-12).
+func (s *Sandbox) writeTrust() {
+	t, settings, log := s.trust, s.begun.Network.TLSTerminate, s.opts.logger
 	if t == nil {
-		return nil
+		return
 	}
-	debug := func(line string) { s.opts.logger.Debug(line) }
-	settings := s.begun.Network.TLSTerminate
-	var err error
-	if t.roots, err = mitm.HostRoots(mitm.RootOptions{Extra: settings.ExtraCACertPaths, Debug: debug}); err != nil {
-		return err
+	t.written = sync.OnceValues(func() (w trusted, err error) {
+		debug := func(line string) { log.Debug(line) }
+		if w.roots, err = mitm.HostRoots(mitm.RootOptions{Extra: settings.ExtraCACertPaths, Debug: debug}); err == nil {
+			w.files, err = mitm.WriteFiles(os.TempDir(), t.ca, w.roots, settings.CACertPath == "")
+		}
+		return w, err
+	})
+	go t.written()
+}
+
+// upstream is what servers are verified against (TLS-36). Where it is not known nothing is trusted.
+func (t *trust) upstream() *x509.CertPool {
+	w, _ := t.written() // the launch has failed with the error
+	if w.roots == nil {
+		return x509.NewCertPool()
 	}
-	t.files, err = mitm.WriteFiles(os.TempDir(), t.ca, t.roots, settings.CACertPath == "")
-	return err
+	return w.roots.Pool()
 }
 
 // termination is what the proxy ends TLS with, nil for none.
@@ -92,56 +110,48 @@ func (t *trust) termination() *proxy.Termination {
 	if t == nil {
 		return nil
 	}
-	return &proxy.Termination{CA: t.ca, Roots: t.roots.Pool}
+	return &proxy.Termination{CA: t.ca, Roots: t.upstream}
 }
 
 // close removes the files. It is idempotent.
 func (t *trust) close() error {
-	if t == nil || t.files == nil {
+	if t == nil || t.written == nil {
 		return nil
 	}
-	return t.files.Remove()
+	w, err := t.written()
+	if err != nil {
+		return nil // which has left nothing
+	}
+	return w.files.Remove()
 }
 
-// shown are the files that every command can read and none can write (TLS-9), absolute.
-func (t *trust) shown() []string {
+// launched is what a launch needs of the trust.
+type launched struct {
+	shown     []string          // files that every command can read and none can write (TLS-9), absolute
+	hidden    []string          // files that no command can open (TLS-9), absolute
+	variables []policy.Variable // that lead programs to the bundle (TLS-14)
+	java      string            // options that lead JVMs to it
+}
+
+// launch is what a launch needs: nothing where TLS is not terminated.
+func (t *trust) launch() (l launched, err error) {
 	if t == nil {
-		return nil
+		return l, nil
 	}
-	list := slices.Clone(t.certificates)
-	for _, path := range []string{t.files.Bundle, t.files.CA, t.files.Java} {
+	w, err := t.written()
+	if err != nil {
+		return l, err
+	}
+	l.shown, l.hidden, l.java = slices.Clone(t.certificates), t.keys, w.files.JavaOptions()
+	for _, path := range []string{w.files.Bundle, w.files.CA, w.files.Java} {
 		if path != "" {
-			list = append(list, path)
+			l.shown = append(l.shown, path)
 		}
 	}
-	return list
-}
-
-// hidden are the files that no command can open (TLS-9), absolute.
-func (t *trust) hidden() []string {
-	if t == nil {
-		return nil
+	for _, v := range w.files.Environment() {
+		l.variables = append(l.variables, policy.Variable(v))
 	}
-	return t.keys
-}
-
-// variables lead programs to the bundle (TLS-14).
-func (t *trust) variables() (list []policy.Variable) {
-	if t == nil {
-		return nil
-	}
-	for _, v := range t.files.Environment() {
-		list = append(list, policy.Variable(v))
-	}
-	return list
-}
-
-// javaOptions lead JVMs to it.
-func (t *trust) javaOptions() string {
-	if t == nil {
-		return ""
-	}
-	return t.files.JavaOptions()
+	return l, nil
 }
 
 // CA is the certificate authority of a session, as commands are told to trust it (LIB-36). The key can be had from nobody.
@@ -150,12 +160,16 @@ type CA struct {
 	Bundle string // absolute path of the certificates to be trusted, PEM: this one, and those that the host trusts
 }
 
-// CA is what commands are told to trust for terminated TLS (TLS-11); nil for a session that does not terminate TLS. The bundle
-// is gone once the session is closed.
+// CA is what commands are told to trust for terminated TLS (TLS-11); nil for a session that does not terminate TLS, or could not
+// write it, with which no command can be launched either. The bundle is gone once the session is closed.
 func (s *Sandbox) CA() *CA {
 	t := s.trust
 	if t == nil {
 		return nil
 	}
-	return &CA{PEM: t.ca.PEM(), Bundle: t.files.Bundle}
+	w, err := t.written()
+	if err != nil {
+		return nil
+	}
+	return &CA{PEM: t.ca.PEM(), Bundle: w.files.Bundle}
 }
