@@ -26,6 +26,7 @@ const helpText = `Usage:
   srt explain why --read PATH ...               say which rule decides about one thing: --read, --write,
                                                 --remove PATH, --connect HOST[:PORT], --unix PATH;
                                                 status 3 when one is denied
+  srt proxy --help                              a proxy that asks another process about each request
 
 Options, before the command:
   -c <string>             run this string with the shell; further words are ignored

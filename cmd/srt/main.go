@@ -43,7 +43,7 @@ type app struct {
 var subcommands = map[string]func(*app, *invocation) int{
 	"exec":              (*app).exec,
 	"explain":           (*app).explain,
-	"proxy":             (*app).notInThisVersion,
+	"proxy":             (*app).proxy,
 	"windows-install":   (*app).windowsOnly,
 	"windows-uninstall": (*app).windowsOnly,
 	"__ssh-connect":     (*app).sshConnect,
