@@ -138,6 +138,8 @@ type inspecting struct {
 	origin *origin
 	target string // of CONNECT
 
+	clients []*secured // that shook hands
+
 	rulesMu sync.Mutex
 	rules   *Rules
 }
@@ -190,7 +192,9 @@ type secured struct {
 // shake opens a tunnel to the target and shakes hands as a client that asks for a name.
 func (h *inspecting) shake(name string, change ...func(*tls.Config)) *secured {
 	h.t.Helper()
-	return shakeOn(h.tunnel(h.target), name, change...)
+	c := shakeOn(h.tunnel(h.target), name, change...)
+	h.clients = append(h.clients, c)
+	return c
 }
 
 func shakeOn(p *peer, name string, change ...func(*tls.Config)) *secured {
@@ -240,17 +244,22 @@ func (h *inspecting) get(path string) string {
 	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, h.target)
 }
 
-// ended reads to the proper end of the TLS connection.
+// ended reads to the proper end of the TLS connection, and closes the client's side.
 func (s *secured) ended() {
 	s.t.Helper()
 	if rest := s.rest(); rest != "" {
 		s.t.Errorf("then %q", rest)
 	}
+	s.Close()
 }
 
-// free waits until no slot of a tunnel and no connection is taken.
+// free closes the clients that are left and waits until no slot of a tunnel and no connection is taken.
 func (h *inspecting) free() {
 	h.t.Helper()
+	for _, c := range h.clients {
+		c.Close()
+	}
+	h.clients = nil
 	taken := func() int {
 		h.server.tunnels.mu.Lock()
 		defer h.server.tunnels.mu.Unlock()
