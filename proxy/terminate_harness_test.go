@@ -365,3 +365,19 @@ func echoHead(c *net.TCPConn) {
 	}
 	fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", head.Len(), head.String())
 }
+
+// serveTLS runs a server for name.test that hands each secured connection to a function.
+func serveTLS(t testing.TB, handle func(net.Conn)) (port int) {
+	t.Helper()
+	_, theirs := authorities()
+	leaf, err := theirs.Leaf("name.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveEach(t, func(c *net.TCPConn) {
+		secured := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{*leaf}})
+		if secured.Handshake() == nil {
+			handle(secured)
+		}
+	}).Port
+}
