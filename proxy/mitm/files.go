@@ -41,7 +41,7 @@ func WriteFiles(parent string, ca *CA, roots *Roots, ephemeral bool) (*Files, er
 	if err != nil {
 		return nil, fmt.Errorf("the trust bundle cannot be written: %w", err)
 	}
-	defer above.Close()
+	defer func() { _ = above.Close() }()
 	name := dirPrefix + randomName()
 	if err := above.Mkdir(name, 0o700); err != nil {
 		return nil, fmt.Errorf("the trust bundle cannot be written to %s: %w", parent, err)
@@ -60,7 +60,7 @@ func (f *Files) write(above *os.Root, name string, ca *CA, roots *Roots, ephemer
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	trusted := trustedBy(ca, roots)
 	put := func(at *string, name string, text []byte) error {
 		*at = filepath.Join(f.Dir, name)

@@ -107,6 +107,8 @@ type result struct {
 
 // shake runs a handshake of a client with an authority, to a byte of application data from the server, so that a client
 // has its session ticket. It returns what both sides saw.
+//
+//nolint:staticcheck // ST1008: the server's result is no error, and the client's comes first
 func shake(t testing.TB, ca *CA, target string, targetOnly bool, config *tls.Config) (tls.ConnectionState, error, result) {
 	t.Helper()
 	client, server := net.Pipe()
@@ -147,4 +149,32 @@ func run(t testing.TB, name string, args ...string) string {
 		t.Fatalf("%s %v: %v: %s", name, args, err, out)
 	}
 	return string(out)
+}
+
+// serveHTTP answers one HTTP request on each connection, behind a handshake of an authority for 127.0.0.1.
+func serveHTTP(t testing.TB, ca *CA, ln net.Listener) {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			tlsConn, _, err := ca.Handshake(t.Context(), conn, "127.0.0.1", false)
+			if err != nil {
+				return
+			}
+			_, _ = tlsConn.Read(make([]byte, 4096))
+			_, _ = tlsConn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nserved"))
+			_ = tlsConn.CloseWrite()
+		}()
+	}
+}
+
+// javaCommand is a JVM that runs a source file, with options as a sandbox hands them over.
+func javaCommand(t testing.TB, options, program, url string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("java", program, url)
+	c.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS="+options)
+	return c
 }

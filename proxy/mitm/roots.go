@@ -42,6 +42,10 @@ type rootSet struct {
 	debug func(string)
 }
 
+func newRootSet(debug func(string)) *rootSet {
+	return &rootSet{seen: make(map[[sha256.Size]byte]bool), files: make(map[string]int), debug: debug}
+}
+
 // add takes certificates that are not there yet, and returns how many it was given.
 func (s *rootSet) add(ders [][]byte) int {
 	for _, der := range ders {
@@ -88,7 +92,7 @@ func HostRoots(o RootOptions) (*Roots, error) {
 	if o.Debug == nil {
 		o.Debug = func(string) {}
 	}
-	s := &rootSet{seen: make(map[[sha256.Size]byte]bool), files: make(map[string]int), debug: o.Debug}
+	s := newRootSet(o.Debug)
 	s.usual(o.LookupEnv)
 	if path, ok := o.LookupEnv("NODE_EXTRA_CA_CERTS"); ok && path != "" {
 		s.addFile(absolute(path), "NODE_EXTRA_CA_CERTS")
@@ -108,6 +112,11 @@ func (s *rootSet) usual(lookup func(string) (string, bool)) {
 		return
 	}
 	s.debug("no file of trusted certificates was found on this host; Mozilla's, as of this build of srt, are used")
+	s.builtIn()
+}
+
+// builtIn takes Mozilla's set.
+func (s *rootSet) builtIn() {
 	for r := range bundle.Roots() {
 		s.addRoot(root{der: r.Certificate, constraint: r.Constraint, builtIn: true})
 	}
