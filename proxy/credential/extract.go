@@ -58,8 +58,8 @@ func (p *programs) compile(pattern string) (*program, error) {
 // captures returns where group 1 captures something in text, which must be UTF-8, in the order of the text (CRED-12).
 // Empty captures are left out. It stops at the deadline. Errors are ErrGroup, ErrOverlap and ErrBound.
 func (p *program) captures(text []byte, deadline time.Time) ([]span, error) {
-	runes := make([]rune, 0, utf8.RuneCount(text))
-	// The engine reads runes. This is the one copy of a text outside protected memory.
+	// The engine reads runes. This is the one copy of a text outside protected memory, and never grows into another.
+	runes := make([]rune, 0, countRunes(text))
 	defer func() { wipeRunes(runes[:cap(runes)]) }()
 	for rest := text; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
@@ -80,6 +80,17 @@ func (p *program) captures(text []byte, deadline time.Time) ([]span, error) {
 		toBytes(spans, runes)
 	}
 	return spans, nil
+}
+
+// countRunes counts the characters of valid UTF-8. utf8.RuneCount may make a string of the text, which stays on the heap.
+func countRunes(text []byte) int {
+	n := 0
+	for _, b := range text {
+		if utf8.RuneStart(b) {
+			n++
+		}
+	}
+	return n
 }
 
 // search returns the captures of group 1 as ranges of runes, in the order in which they are found.

@@ -11,20 +11,24 @@ var ErrMemory = errors.New("no protected memory for credentials")
 
 const (
 	chunkSize = 64 << 10 // of a mapping that values share; most sessions need one
-	grain     = 32       // capacities are multiples of it, so that a value that grows a little keeps its place
+	smallest  = 32       // capacity of a place
 )
 
 // region is the memory that the values of a session live in. It grows by further mappings; none ever moves, so a view
 // stays valid until its place is released or the region destroyed. It is not safe for concurrent use.
 type region struct {
-	chunks [][]byte // whole mappings
-	rest   []byte   // the unused end of the newest shared one
-	free   [][]byte // released places, overwritten; len is their capacity
+	chunks [][]byte         // whole mappings
+	rest   []byte           // the unused end of the newest shared one
+	free   map[int][][]byte // released places, overwritten, by their capacity
 }
 
-// place copies value to a place of its own and returns that, its capacity being all that belongs to it.
+// place copies value to a place of its own and returns that, its capacity being all that belongs to it. Capacities are
+// powers of two, so that a value that grows a little keeps its place and a released one fits the next value.
 func (r *region) place(value []byte) ([]byte, error) {
-	size := max((len(value)+grain-1)/grain*grain, grain)
+	size := smallest
+	for size < len(value) {
+		size *= 2
+	}
 	spot, err := r.take(size)
 	if err != nil {
 		return nil, err
@@ -32,31 +36,21 @@ func (r *region) place(value []byte) ([]byte, error) {
 	return spot[:copy(spot, value):size], nil
 }
 
-// take returns size unused bytes, size being a multiple of grain.
+// take returns size bytes of zeroes.
 func (r *region) take(size int) ([]byte, error) {
-	for i, spot := range r.free {
-		// A much larger place would be lost to a small value.
-		if len(spot) >= size && len(spot) <= 2*size {
-			last := len(r.free) - 1
-			r.free[i] = r.free[last]
-			r.free = r.free[:last]
-			return spot, nil
-		}
+	if list := r.free[size]; len(list) > 0 {
+		last := len(list) - 1
+		r.free[size] = list[:last]
+		return list[last], nil
 	}
 	if size > chunkSize/4 {
-		chunk, err := newMapping(size)
-		if err != nil {
-			return nil, err
-		}
-		r.chunks = append(r.chunks, chunk)
-		return chunk[:size:size], nil
+		return r.grow(size)
 	}
 	if len(r.rest) < size {
-		chunk, err := newMapping(chunkSize)
+		chunk, err := r.grow(chunkSize)
 		if err != nil {
 			return nil, err
 		}
-		r.chunks = append(r.chunks, chunk)
 		r.rest = chunk
 	}
 	spot := r.rest[:size:size]
@@ -64,11 +58,24 @@ func (r *region) take(size int) ([]byte, error) {
 	return spot, nil
 }
 
+// grow adds a mapping.
+func (r *region) grow(size int) ([]byte, error) {
+	chunk, err := newMapping(size)
+	if err != nil {
+		return nil, err
+	}
+	r.chunks = append(r.chunks, chunk)
+	return chunk[:size:size], nil
+}
+
 // release overwrites a place and keeps it for another value.
 func (r *region) release(spot []byte) {
 	spot = spot[:cap(spot)]
 	wipe(spot)
-	r.free = append(r.free, spot)
+	if r.free == nil {
+		r.free = make(map[int][][]byte)
+	}
+	r.free[cap(spot)] = append(r.free[cap(spot)], spot)
 }
 
 // destroy overwrites and gives back everything. Every view is invalid from here on.

@@ -189,7 +189,9 @@ func TestNoCredentials(t *testing.T) {
 // TestLaunchesCRED6: what later launches keep.
 func TestLaunchesCRED6(t *testing.T) {
 	s := newStore(t)
-	at := func(hosts ...string) *config.Credentials { return maskEnv(env("TOKEN", config.Credential{InjectHosts: hosts})) }
+	at := func(hosts ...string) *config.Credentials {
+		return maskEnv(env("TOKEN", config.Credential{InjectHosts: hosts}))
+	}
 	set := func(value string) map[string]string { return map[string]string{"TOKEN": value} }
 	first := mustLaunch(t, s, at("a.example.com", "b.example.com"), set("old")).variable("TOKEN")
 	for _, value := range []string{"old", "new", "", strings.Repeat("long", 100), "short"} {
