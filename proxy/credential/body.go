@@ -147,7 +147,7 @@ func (r *replacer) look(w []byte, last bool) (plain int, match *secret) {
 			}
 			h.at, h.found = r.base+int64(at), x
 		}
-		if at := int(h.at - r.base); h.found != nil && at < plain {
+		if at := int(h.at - r.base); h.found != nil && (at < plain || at == plain && shorter(h.found, match)) {
 			plain, match = at, h.found
 		}
 	}

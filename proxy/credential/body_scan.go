@@ -84,7 +84,7 @@ func rarest(s string) int {
 func (sc *scanner) find(b []byte, from int) (pos int, found *secret) {
 	for i := range sc.families {
 		at, x := sc.families[i].find(b, from)
-		if x != nil && (found == nil || at < pos) {
+		if x != nil && (found == nil || at < pos || at == pos && shorter(x, found)) {
 			pos, found = at, x
 			// No later family can be of use beyond what overlaps this place.
 			b = b[:min(len(b), at+sc.longest)]
@@ -92,6 +92,9 @@ func (sc *scanner) find(b []byte, from int) (pos int, found *secret) {
 	}
 	return pos, found
 }
+
+// shorter reports whether a has the shorter sentinel. Of two at the same place it is the one, see family.match.
+func shorter(a, b *secret) bool { return b == nil || len(a.sentinel) < len(b.sentinel) }
 
 // find is scanner.find for one family.
 func (g *family) find(b []byte, from int) (pos int, found *secret) {

@@ -304,6 +304,9 @@ func FuzzBody(f *testing.F) {
 		rest := []byte(text)
 		for _, n := range splits {
 			n := min(int(n), len(rest))
+			if n == 0 {
+				continue
+			}
 			src, rest = append(src, rest[:n:n]), rest[n:]
 		}
 		src = append(src, rest)
