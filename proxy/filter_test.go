@@ -272,33 +272,3 @@ func TestOptionsOfTheFilter(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func FuzzNormalizeTarget(f *testing.F) {
-	f.Fuzz(func(t *testing.T, target string) {
-		parsed, ok := parseTarget("GET", "http://a.test/"+target)
-		if !ok {
-			t.Fatalf("%q is no target", target)
-		}
-		spelled := parsed.path
-		normalized, ambiguous := normalizeTarget(spelled)
-		if again, unclear := normalizeTarget(normalized); again != normalized || unclear {
-			t.Errorf("%q: %q, then %q, ambiguous %v", spelled, normalized, again, unclear)
-		}
-		path, _, _ := strings.Cut(normalized, "?")
-		for segment := range strings.SplitSeq(path, "/") {
-			if dotSegment(segment) != 0 {
-				t.Errorf("%q keeps a dot segment: %q", spelled, normalized)
-			}
-		}
-		if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\#\"<>`{}") {
-			t.Errorf("%q: %q", spelled, normalized)
-		}
-		compared := spelled
-		if _, query, _ := strings.Cut(spelled, "?"); query == "" {
-			compared = strings.TrimSuffix(spelled, "?")
-		}
-		if escaped := "\"'<>^`{}"; ambiguous != (escape(compared, escaped) != escape(normalized, escaped)) {
-			t.Errorf("%q and %q: ambiguous %v", spelled, normalized, ambiguous)
-		}
-	})
-}
