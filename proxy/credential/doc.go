@@ -16,9 +16,11 @@
 //
 // A real value lives in anonymous mappings that no child of srt inherits (MADV_DONTFORK), that no core file holds
 // (MADV_DONTDUMP), that stay out of swap as far as the memory lock limit allows, and that are overwritten before they
-// are given back. Files are read into such memory, and the buffers they are taken apart in are of it too. What is not
-// within reach of this package: the environment that srt itself was started with lies on its stack, where the kernel put
-// it; an extract pattern runs over a heap copy of the text, which is overwritten as soon as the search ends (the runtime
-// does not move heap objects, so it is the only one); and a request that carries a value passes through the buffers of
-// the proxy and of the TLS stack.
+// are given back. Files are read into such memory, and the buffers they are taken apart in are of it too.
+//
+// What is not within reach of this package: the environment that srt itself was started with lies on its stack, where
+// the kernel put it. An extract pattern runs over a heap copy of the text, which is overwritten as soon as the search
+// ends; the runtime does not move heap objects, so it is the only one, but for a search that runs out of time: the
+// engine puts the text into its error, which is dropped unseen, and the launch ends. A request that carries a value
+// passes through the buffers of the proxy and of the TLS stack.
 package credential

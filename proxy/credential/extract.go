@@ -119,7 +119,7 @@ func (p *program) search(runes []rune, deadline time.Time) (spans []span, err er
 			spans = append(spans, span{from, from + length})
 		}
 		if !left() {
-			failed = cmp.Or(failed, error(ErrBound))
+			failed = cmp.Or(failed, ErrBound)
 		}
 		return failed == nil
 	})

@@ -61,8 +61,10 @@ func (s *Store) assign(key groupKey, of origin, values [][]byte, face func(m *me
 		s.groups[key] = g
 	}
 	out := make([]*secret, len(values))
-	for i, m := range g.arrange(values) {
-		if err := s.put(m.slot, values[i]); err != nil {
+	members := g.arrange(values)
+	for i, value := range values {
+		m := members[i]
+		if err := s.put(m.slot, value); err != nil {
 			return nil, err
 		}
 		text, err := face(m, i)

@@ -61,8 +61,8 @@ func TestWhatIsAJWTCRED18(t *testing.T) {
 // TestFakeJWTCRED19: without maskClaims nothing of the token shows.
 func TestFakeJWTCRED19(t *testing.T) {
 	s := newStore(t)
-	real := jwt(plainHeader, `{"sub":"s3cr3t"}`, "c2ln")
-	fake := maskJWT(t, s, real).variable("JWT")
+	genuine := jwt(plainHeader, `{"sub":"s3cr3t"}`, "c2ln")
+	fake := maskJWT(t, s, genuine).variable("JWT")
 	parts := strings.Split(fake, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil || len(parts) != 3 {
@@ -74,7 +74,7 @@ func TestFakeJWTCRED19(t *testing.T) {
 		!sentinelForm.MatchString(sentinel) || head+sentinel+tail != string(payload) {
 		t.Errorf("CRED-19: %q with the payload %q", fake, payload)
 	}
-	if got := valueOf(t, s, fake, "api.example.com"); got != real {
+	if got := valueOf(t, s, fake, "api.example.com"); got != genuine {
 		t.Errorf("CRED-19: the fake stands for %q", got)
 	}
 	if again := maskJWT(t, s, jwt(plainHeader, `{"sub":"other"}`, "c2ln")).variable("JWT"); again != fake {
@@ -105,10 +105,10 @@ func TestClaimsCRED19(t *testing.T) {
 	} {
 		s := newStore(t)
 		// The spelling of the header counts, too.
-		real := jwt(" {\"typ\":\"JWT\" ,\"alg\":\"RS256\"}", tc.payload, "c2lnbmF0dXJl")
-		fake := maskJWT(t, s, real, strings.Fields(tc.claims)...).variable("JWT")
+		genuine := jwt(" {\"typ\":\"JWT\" ,\"alg\":\"RS256\"}", tc.payload, "c2lnbmF0dXJl")
+		fake := maskJWT(t, s, genuine, strings.Fields(tc.claims)...).variable("JWT")
 		parts := strings.Split(fake, ".")
-		if len(parts) != 3 || parts[0] != strings.Split(real, ".")[0] || parts[2] != "c3J0LWZha2U" {
+		if len(parts) != 3 || parts[0] != strings.Split(genuine, ".")[0] || parts[2] != "c3J0LWZha2U" {
 			t.Errorf("CRED-19: %s: %q", tc.rule, fake)
 			continue
 		}
@@ -119,7 +119,7 @@ func TestClaimsCRED19(t *testing.T) {
 		if got := shown(t, s, payload); got != tc.want {
 			t.Errorf("CRED-19: %s: %q, want %q", tc.rule, got, tc.want)
 		}
-		if got := valueOf(t, s, fake, "api.example.com"); got != real {
+		if got := valueOf(t, s, fake, "api.example.com"); got != genuine {
 			t.Errorf("CRED-19: %s: the whole fake stands for %q", tc.rule, got)
 		}
 	}

@@ -14,8 +14,9 @@ type pair struct {
 }
 
 // awsDefault are the variables that every AWS SDK reads.
-var awsDefault = config.AWSPair{AccessKeyIDVar: "AWS_ACCESS_KEY_ID", SecretAccessKeyVar: "AWS_SECRET_ACCESS_KEY",
-	SessionTokenVar: "AWS_SESSION_TOKEN"}
+var awsDefault = config.AWSPair{ //nolint:gosec // names, not values
+	AccessKeyIDVar: "AWS_ACCESS_KEY_ID", SecretAccessKeyVar: "AWS_SECRET_ACCESS_KEY", SessionTokenVar: "AWS_SESSION_TOKEN",
+}
 
 // awsPairs are the pairs of a section: its entries, and the default one unless an entry names one of its variables.
 func awsPairs(c *config.Credentials) []config.AWSPair {
