@@ -2,6 +2,7 @@ package httphead
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"strconv"
@@ -15,7 +16,7 @@ const maxChunkLine = 1 << 10
 type ChunkedReader struct {
 	br      *bufio.Reader
 	left    uint64 // bytes left in the current chunk
-	started bool   // a chunk was read, so that its CRLF is due before the next size line
+	started bool   // a chunk was begun whose CRLF is due before the next size line
 	trailer Header
 	err     error
 }
@@ -48,8 +49,52 @@ func (c *ChunkedReader) Read(p []byte) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
+		return n, c.err
 	}
-	return n, c.err
+	if c.left == 0 && c.br.Buffered() >= 2 {
+		// What is left of a chunk that came as a whole must not look like the beginning of the next one: who forwards what
+		// it has once nothing is buffered would hold it back.
+		c.err = c.endChunk()
+	}
+	return n, nil
+}
+
+// Ready reports whether the next Read returns without waiting for the source. It may report false where it does.
+func (c *ChunkedReader) Ready() bool {
+	waiting, _ := c.br.Peek(c.br.Buffered())
+	switch {
+	case c.err != nil:
+		return true
+	case c.left > 0:
+		return len(waiting) > 0
+	case c.started:
+		if len(waiting) < 2 {
+			return false
+		}
+		waiting = waiting[2:] // whether it is CRLF is for Read to find out
+	}
+	line := bytes.IndexByte(waiting, '\n')
+	if line < 0 {
+		return false
+	}
+	if waiting[0] == '0' { // the last chunk, or one in strange spelling
+		return bytes.Contains(waiting, []byte("\n\r\n"))
+	}
+	return len(waiting) > line+1
+}
+
+// endChunk reads the CRLF after the data of a chunk.
+func (c *ChunkedReader) endChunk() error {
+	end, err := c.br.Peek(2)
+	switch {
+	case len(end) > 0 && end[0] != '\r', len(end) > 1 && end[1] != '\n':
+		return ErrMalformed
+	case err != nil:
+		return noEOF(err)
+	}
+	c.started = false
+	_, _ = c.br.Discard(2) // it is buffered
+	return nil
 }
 
 // Trailer returns the trailer section, once Read has returned io.EOF.
@@ -58,12 +103,8 @@ func (c *ChunkedReader) Trailer() Header { return c.trailer }
 // next reads up to the data of the next chunk. io.EOF: there is none, and the trailer section has been read.
 func (c *ChunkedReader) next() error {
 	if c.started {
-		line, err := c.line()
-		if err != nil {
+		if err := c.endChunk(); err != nil {
 			return err
-		}
-		if len(line) != 0 {
-			return ErrMalformed
 		}
 	}
 	c.started = true

@@ -63,10 +63,10 @@ func (b *Body) Read(p []byte) (int, error) {
 
 // atLimit tells the end of a body from the limit, which may coincide: one byte more is kept, and nobody is shown it.
 func (b *Body) atLimit() error {
-	if b.done {
-		return io.EOF
-	}
 	if int64(len(b.kept)) == b.c.l.BodyKept {
+		if b.done {
+			return io.EOF
+		}
 		var next [1]byte
 		n, err := b.fetch(next[:])
 		if b.kept = append(b.kept, next[:n]...); err != nil {
@@ -189,6 +189,22 @@ func (b *Body) waiting() (n int64, all bool) {
 		return n, true
 	}
 	return n + b.left, b.chunked == nil && b.left <= int64(b.c.br.Buffered())
+}
+
+// ready reports whether something of the rest, or its end, can be read without waiting for the client.
+func (b *Body) ready() bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.given < len(b.kept), b.done, b.err != nil:
+		return true
+	case b.chunked != nil:
+		return b.chunked.Ready()
+	}
+	return b.c.br.Buffered() > 0
 }
 
 // complete reports whether all of the body was read from the client, so that the next request follows.

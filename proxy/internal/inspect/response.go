@@ -171,15 +171,16 @@ func (e *exchange) relayBody(bw *bufio.Writer, br *bufio.Reader, framing httphea
 	if framing == httphead.NoBody || framing == httphead.ByLength && length == 0 {
 		return nil
 	}
-	src := io.Reader(br)
+	src, ready := io.Reader(br), func() bool { return br.Buffered() > 0 }
 	if framing == httphead.Chunked {
-		src = httphead.NewChunkedReader(br)
+		chunked := httphead.NewChunkedReader(br)
+		src, ready = chunked, chunked.Ready
 	}
 	recode := framing != httphead.ByLength && e.minor == 1
 	b := blocks.Get().(*block)
 	defer blocks.Put(b)
 	for {
-		if br.Buffered() == 0 && bw.Flush() != nil {
+		if !ready() && bw.Flush() != nil {
 			e.leave()
 			return ErrClientGone
 		}

@@ -108,7 +108,7 @@ func (e *exchange) upload(bw *bufio.Writer) {
 	sent := int64(0)
 	for empty := 0; empty < maxEmptyReads; {
 		// What waits in the client's reader joins what is to be sent; before waiting for more, it goes out.
-		if e.br.Buffered() == 0 && !e.body.complete() && bw.Flush() != nil {
+		if !e.body.ready() && bw.Flush() != nil {
 			return
 		}
 		n, err := e.out.Body.Read(b.data())
