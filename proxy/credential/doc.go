@@ -6,10 +6,13 @@
 //
 // A value goes this way; each step is a file:
 //
-//	vault.go    one launch: which entries count, what its command sees     / source.go   reading a file once
-//	mask.go     a text becomes its fake: whole, by extract.go, by jwt.go   / splice.go   what is replaced in it
-//	sentinel.go what stands for a value                                    / pairs.go    AWS keys that belong together
+//	vault.go    one launch: which entries count            / variables.go what its command has in its environment
+//	source.go   reading a file once                         / pairs.go     AWS keys that belong together
+//	mask.go     a text becomes its fake: whole, by the captures of extract.go, or by the tokens of jwt.go (json.go)
+//	splice.go   the values in a text, and what stands in their places
+//	sentinel.go what stands for a value                     / group.go     which launches and rotations share it
 //	store.go    the session: sentinels, their values and their hosts
+//	inject.go   into a request: header.go, basic.go, body.go, and sigv4.go with its parts
 //	region.go   the memory that values live in
 //
 // # What is kept secret, and what cannot be
