@@ -100,7 +100,8 @@ func (t *tunnel) clientConfig() *tls.Config {
 	if t.client == nil {
 		t.client = &tls.Config{
 			ServerName: t.host.Name, RootCAs: t.verifying(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
-			ClientSessionCache: t.scope.sessions.of(t.keyOf(t.asking) + "\x00" + hostPort(t.host, t.port)),
+			DynamicRecordSizingDisabled: true, // which is for networks that are slow to bring the first bytes
+			ClientSessionCache:          t.scope.sessions.of(t.keyOf(t.asking) + "\x00" + hostPort(t.host, t.port)),
 		}
 	}
 	return t.client
