@@ -62,10 +62,17 @@ func (x *transfer) sendBody() error {
 
 // requestBody is the body that goes out.
 func (x *transfer) requestBody() *body {
-	if x.body != nil {
-		return x.body.stream()
+	if x.body == nil {
+		return newBody(x.br, x.framing, x.length)
 	}
-	return newBody(x.br, x.framing, x.length)
+	from := x.substituted
+	if from == nil {
+		from = x.body.stream()
+	}
+	if x.framing == httphead.ByLength { // never more or less than was announced
+		return &body{Reader: io.LimitReader(from, x.length), known: true, left: x.length}
+	}
+	return &body{Reader: from, chunked: x.body.rest.chunked}
 }
 
 // writeFailed is the result of sendBody after a failed write. A server that has closed may have answered before, and if

@@ -287,10 +287,11 @@ var fixedFields = [...]string{
 
 // edit makes r.header what goes out, with the edits of an allow decision: hop-by-hop fields go first, so that the client's
 // Connection field cannot name one that the filter sets, then all removals, then all sets (REQ-17). On the plain path, where the
-// fields that are not forwarded are left out when the head is written, nothing is done without edits.
+// fields that are not forwarded are left out when the head is written, nothing is done without edits or credentials to be put
+// into what is left.
 func (s *Server) edit(r *request, d *FilterDecision) {
 	edits := d != nil && len(d.RemoveHeaders)+len(d.SetHeaders) > 0
-	if !r.tunnel && !edits {
+	if !r.tunnel && !edits && !s.injects(r) {
 		return
 	}
 	var remove map[string]bool

@@ -23,6 +23,8 @@ type exchange struct {
 	request request // what is judged; unset until the destination is allowed
 	// body is the body for those who read it before it goes out; nil: nobody does.
 	body *plainBody
+	// substituted is the body with the real values of masked credentials; nil: it goes out as it came.
+	substituted io.Reader
 	// continued: srt sends "100 Continue" itself (NET-32), and has.
 	continued, sentContinue bool
 	// keep: the connection may carry another request afterwards.
@@ -123,8 +125,7 @@ func (c *client) judgeAlone(e *exchange) (a answer, refused bool) {
 	if c.filtering.Filter == nil {
 		a, refused = c.judgeRequest(c.ctx, r)
 	} else {
-		if e.framing != httphead.NoBody { // a declared length of 0 is a body (REQ-14)
-			e.body = &plainBody{client: c, exchange: e, rest: newBody(c.br, e.framing, e.length)}
+		if c.readBody(e) {
 			r.body = e.body
 		}
 		c.watched(e, func(ctx context.Context) (gone error) {
@@ -138,11 +139,10 @@ func (c *client) judgeAlone(e *exchange) (a answer, refused bool) {
 		return a, true
 	}
 	e.target.path, e.req.Header = r.path, r.header
-	if e.body != nil && e.body.malformed() {
-		e.keep = false
-		return answer400, true
+	if e.gone {
+		return answer{}, true
 	}
-	return answer{}, false
+	return c.injectPlain(e)
 }
 
 // decidePlain decides about the destination of a request (NET-7). A client that leaves while the callback is asked sets
@@ -177,6 +177,9 @@ func (c *client) watched(e *exchange, step func(context.Context) error) {
 	}
 	err := step(ctx)
 	stop()
+	if e.body != nil {
+		e.body.unwatched, e.body.gone = nil, nil
+	}
 	e.gone = errors.Is(err, errClientGone) || errors.Is(context.Cause(ctx), errClientGone)
 }
 

@@ -41,6 +41,18 @@ func (b *plainBody) Read(p []byte) (n int, err error) {
 	case len(p) > room:
 		p = p[:room]
 	}
+	n, err = b.fetch(p)
+	b.kept = append(b.kept, p[:n]...)
+	return n, err
+}
+
+// fetch reads what is still on the connection. While a step is watched it is that which waits for the client; afterwards,
+// that is up to whoever sends the body.
+func (b *plainBody) fetch(p []byte) (n int, err error) {
+	if b.unwatched == nil {
+		n, b.err = b.rest.Read(p)
+		return n, b.err
+	}
 	b.unwatched(func() {
 		if err = b.sendContinue(b.conn); err != nil {
 			return
@@ -49,7 +61,6 @@ func (b *plainBody) Read(p []byte) (n int, err error) {
 		n, err = b.rest.Read(p)
 		_ = b.conn.SetReadDeadline(time.Time{})
 	})
-	b.kept = append(b.kept, p[:n]...)
 	b.err = err
 	if err != nil && !errors.Is(err, io.EOF) && !b.malformed() {
 		b.gone()
@@ -63,6 +74,10 @@ func (b *plainBody) malformed() bool {
 }
 
 // stream returns the whole body: what was kept, then the rest as it comes.
-func (b *plainBody) stream() *body {
-	return &body{Reader: io.MultiReader(bytes.NewReader(b.kept), b.rest), chunked: b.rest.chunked}
+func (b *plainBody) stream() io.Reader {
+	return io.MultiReader(bytes.NewReader(b.kept), readerFunc(b.fetch))
 }
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
