@@ -115,7 +115,7 @@ type drip struct{ pieces }
 
 func (d *drip) Read(b []byte) (int, error) {
 	n, err := d.pieces.Read(b)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err

@@ -217,6 +217,12 @@ func cloneAndPause() int {
 // occurrences counts how often text is in the memory of a process: as bytes, and as the runes that patterns are run on.
 func occurrences(t *testing.T, pid int, text string) int {
 	t.Helper()
+	return occurrencesOf(t, pid, text)[0]
+}
+
+// occurrencesOf is occurrences for several texts at once.
+func occurrencesOf(t *testing.T, pid int, texts ...string) []int {
+	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -226,11 +232,13 @@ func occurrences(t *testing.T, pid int, text string) int {
 		t.Fatal(err)
 	}
 	defer mem.Close()
-	var wide []byte
-	for _, unit := range utf16.Encode([]rune(text)) {
-		wide = append(wide, byte(unit), byte(unit>>8), 0, 0)
+	wide := make([][]byte, len(texts))
+	for k, text := range texts {
+		for _, unit := range utf16.Encode([]rune(text)) {
+			wide[k] = append(wide[k], byte(unit), byte(unit>>8), 0, 0)
+		}
 	}
-	count, read := 0, 0
+	counts, read := make([]int, len(texts)), 0
 	for line := range strings.Lines(string(maps)) {
 		var from, to uint64
 		var access string
@@ -246,10 +254,12 @@ func occurrences(t *testing.T, pid int, text string) int {
 			continue // [vvar], and areas beyond the end of a file
 		}
 		read += n
-		count += bytes.Count(content[:n], []byte(text)) + bytes.Count(content[:n], wide)
+		for k, text := range texts {
+			counts[k] += bytes.Count(content[:n], []byte(text)) + bytes.Count(content[:n], wide[k])
+		}
 	}
 	if read == 0 {
 		t.Fatalf("nothing of process %d can be read", pid)
 	}
-	return count
+	return counts
 }

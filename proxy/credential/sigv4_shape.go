@@ -14,7 +14,7 @@ const (
 	scopeEnd        = "aws4_request"
 	contentHash     = "x-amz-content-sha256"
 	contentLength   = "content-length"
-	securityToken   = "x-amz-security-token"
+	securityToken   = "x-amz-security-token" //nolint:gosec // G101: the name of a header
 	unsignedPayload = "UNSIGNED-PAYLOAD"
 )
 

@@ -20,7 +20,14 @@ func (g *Signing) sign(r *canonicalRequest) (signature string, ok bool) {
 
 	key := new([sha256.Size]byte)
 	defer wipe(key[:])
-	if !g.pair.key.use(func(value []byte) { deriveKey(key, h, value, g.scope) }) {
+	if !g.pair.key.use(func(value []byte) {
+		// Reading a hash leaves copies on the stack. The same steps without a key, before, make the stack as large as it
+		// has to be, so that it is not copied in between; after, they overwrite what was left.
+		var none [sha256.Size]byte
+		deriveKey(&none, h, nil, g.scope)
+		deriveKey(key, h, value, g.scope)
+		deriveKey(&none, h, nil, g.scope)
+	}) {
 		return "", false
 	}
 	toSign := hmacAlgorithm + "\n" + g.date + "\n" + g.scope.String() + "\n" + hex.EncodeToString(request[:])
