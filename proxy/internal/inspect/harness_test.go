@@ -199,6 +199,7 @@ func (s *served) rest() string {
 	if err != nil {
 		s.t.Errorf("the connection ended by %v after %q", err, got)
 	}
+	s.Close()
 	<-s.done
 	return string(got)
 }
