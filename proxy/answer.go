@@ -75,13 +75,6 @@ func resolvedBody(e *ResolvedError) string {
 	return "Connection to " + e.Host + " blocked: " + e.Reason()
 }
 
-// malformedTarget and filterRefused are answers of REQ-3.
-func malformedTarget(reason string) answer { return filterRefused(400, reason) }
-
-func filterRefused(status int, reason string) answer {
-	return refusal{status: status, reason: reason}.answer()
-}
-
 // statusLine is a status with its phrase.
 func statusLine(status int) string { return strconv.Itoa(status) + " " + statusText(status) }
 

@@ -13,9 +13,13 @@
 //	connect.go   CONNECT     \                       / dial.go        lookup, judge, connect (NET-50 to NET-53)
 //	socks.go     SOCKS5       > policy.Decide (NET-7)
 //	plain.go     http://...  /                       \ parentdial.go  CONNECT to the parent (NET-61)
-//	filter.go    a request filter's say about plain requests (NET-35 to NET-37); filtertarget.go: what a target means
+//	terminate.go CONNECT whose TLS ends here (TLS-16 to TLS-21); terminateslots.go: how many; terminatecapture.go: without a CONNECT
+//	terminatetunnel.go       the requests inside     / terminateupstream.go  verified TLS to the target (TLS-36 to TLS-40)
+//	request.go   what concerns a request alone, whichever path it came by (REQ-2); inject.go: masked credentials (CRED-20 to CRED-34)
+//	filter.go    a request filter's say (NET-35 to NET-37); filtertarget.go: what a target means
 //	answer.go    what a client is told               report.go  what the user is told (NET-70)
 //	internal/local           sockets that do not leave this host, cheaper
+//	internal/inspect         requests in a tunnel whose TLS ends here; it knows no policy
 //	internal/relay           tunnels                 transfer.go, body.go  one request and its response
 //
 // Every refusal and every failure ends in an answer or a closed connection: nothing is dialled that Decide has not

@@ -229,8 +229,8 @@ func TestCRED30_case34_ShapesThatCannotBeSigned(t *testing.T) {
 	if status, _, _ := c.ask("%s", streaming); status != 200 {
 		t.Error(status)
 	}
-	real := awsHead("PUT", "AKIAREALUNMASKED0000", "")
-	if status, _, _ := c.ask("%s", real); status != 200 {
+	unmasked := awsHead("PUT", "AKIAREALUNMASKED0000", "")
+	if status, _, _ := c.ask("%s", unmasked); status != 200 {
 		t.Error(status)
 	}
 	if got := o.got(); !strings.Contains(got[1], strings.Repeat("0", 64)) {

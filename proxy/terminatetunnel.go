@@ -56,8 +56,12 @@ func (t *tunnel) serve(conn net.Conn, sent []byte, deadline time.Time) {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(t.ctx, deadline)
 	secured, hello, err := t.terminate.CA.Handshake(ctx, &sniffed{conn, sent}, t.host.Name, t.requireHostMatch)
+	late := ctx.Err() != nil
 	cancel()
 	if err != nil {
+		if !late {
+			lingerClose(conn) // an alert is on its way
+		}
 		t.log.Debug("proxy: a client did not complete its TLS handshake", "host", t.host.Name, "port", t.port, "error", err)
 		return
 	}

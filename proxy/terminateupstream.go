@@ -130,7 +130,10 @@ type sessionsOf struct {
 	key   string
 }
 
-func (s sessionsOf) Get(string) (*tls.ClientSessionState, bool)    { return s.cache.Get(s.key) }
+// Get implements [tls.ClientSessionCache].
+func (s sessionsOf) Get(string) (*tls.ClientSessionState, bool) { return s.cache.Get(s.key) }
+
+// Put implements [tls.ClientSessionCache].
 func (s sessionsOf) Put(_ string, session *tls.ClientSessionState) { s.cache.Put(s.key, session) }
 
 // upstreamTLSError is a target that was reached and with which no verified TLS connection came about.
