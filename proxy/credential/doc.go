@@ -14,6 +14,10 @@
 //	store.go    the session: sentinels, their values and their hosts
 //	inject.go   into a request: header.go, basic.go, body.go, and sigv4.go with its parts
 //	region.go   the memory that values live in
+//	inject.go   one request to one host: what may be put into it           / body_scan.go finding sentinels in bytes
+//	header.go   into its fields, basic.go into encoded ones                / body.go     into its body, as it streams
+//	sigv4.go    signing it again: the steps                                / sigv4_shape.go what the client signed
+//	sigv4_canonical.go what a signature covers                             / sigv4_sign.go the signature itself
 //
 // # What is kept secret, and what cannot be
 //

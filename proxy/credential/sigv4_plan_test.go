@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -367,4 +368,83 @@ func hashBuffer(t *testing.T, h any) string {
 		out = append(out, byte(field.Index(k).Uint()))
 	}
 	return string(out)
+}
+
+// FuzzPlan: whatever a client writes, the answer is one of three: none of ours, a refusal, or a signature that says what
+// the client signed and holds nothing masked.
+func FuzzPlan(f *testing.F) {
+	f.Fuzz(func(t *testing.T, value, target, date, name, hash string) {
+		if !httphead.ValidValue(value+date+hash) || !httphead.ValidName(name) {
+			return
+		}
+		s := newStore(t)
+		awsPair(t, s, realID, realKey, realToken)
+		i := at(t, s, awsHost)
+		h := httphead.Header{{Name: "Authorization", Value: value}, {Name: "X-Amz-Date", Value: date}, {Name: name, Value: hash}}
+		g, refused := i.Plan("GET", target, h, awsHost, SigV4Policy{})
+		switch {
+		case g != nil && refused != nil:
+			t.Fatal("both a plan and a refusal")
+		case g == nil:
+			if refused != nil && (refused.Reason == "" || strings.Contains(refused.Reason, realID)) {
+				t.Errorf("%q", refused.Reason)
+			}
+			return
+		}
+		out, err := i.Header(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.SetLength(0)
+		signed, refused := g.Sign(out, nil)
+		if refused != nil {
+			t.Fatalf("%+v", refused)
+		}
+		got, n := signed.Get("Authorization")
+		again := parseAuthorization(strings.TrimPrefix(got, hmacAlgorithm))
+		scope, ok := parseScope(again.credential)
+		if n != 1 || again.malformed || !ok || scope != g.scope || again.keys[0] != realID || strings.Contains(got, realKey) ||
+			!slices.IsSorted(strings.Split(again.signedHeaders, ";")) || !strings.Contains(";"+again.signedHeaders+";", ";"+securityToken+";") {
+			t.Errorf("%q became %q", value, got)
+		}
+		if token, n := signed.Get(securityToken); n != 1 || token != realToken {
+			t.Errorf("%d tokens, %q", n, token)
+		}
+	})
+}
+
+func BenchmarkSign(b *testing.B) {
+	s := newStore(b)
+	awsPair(b, s, realID, realKey, realToken)
+	h := awsRequest(idFake+serviceFor, "host;x-amz-content-sha256;x-amz-date", httphead.Field{Name: contentHash, Value: emptyHash})
+	host := canonical(b, awsHost)
+	b.ReportAllocs()
+	for b.Loop() {
+		i := s.At(host)
+		g, _ := i.Plan("GET", "/bucket/key?list-type=2&prefix=a", h, awsHost, SigV4Policy{})
+		out, err := i.Header(h)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, refused := g.Sign(out, nil); refused != nil {
+			b.Fatal(refused)
+		}
+	}
+}
+
+// BenchmarkHeader is the common case: fields without a sentinel, at a host where something may be injected.
+func BenchmarkHeader(b *testing.B) {
+	s := newStore(b)
+	plant(b, s, "A", tokenFake, "v", "h.example")
+	plant(b, s, "J", jwtFake, "v", "h.example")
+	host := canonical(b, "h.example")
+	h := httphead.Header{{Name: "Host", Value: "h.example"}, {Name: "User-Agent", Value: "curl/8.5.0"}, {Name: "Accept", Value: "*/*"},
+		{Name: "Content-Type", Value: "application/json; charset=utf-8"}, {Name: "Authorization", Value: "Basic dXNlcjpwYXNzd29yZA=="},
+		{Name: "X-Request-Id", Value: "0b9d0a52-5b1e-4c55-9b07-6a6a5f2f5b1e"}, {Name: "Accept-Encoding", Value: "gzip, deflate, br"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.At(host).Header(h); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
