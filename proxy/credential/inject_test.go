@@ -1,10 +1,13 @@
 package credential
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
 )
 
@@ -187,5 +190,51 @@ func TestCRED26_LengthKept(t *testing.T) {
 	}
 	if got := replaced(t, i, "a"+tokenFake+"b"); got != "ashortb" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestCRED37_Concurrently: requests go on while launches change values and the session ends. What comes out is a value
+// that once was, the fake, or an error.
+func TestCRED37_Concurrently(t *testing.T) {
+	s := newStore(t)
+	x := plant(t, s, "A", tokenFake, "value-0", "h.example")
+	host := canonical(t, "h.example")
+	var requests, launches sync.WaitGroup
+	for range 4 {
+		requests.Go(func() {
+			for range 300 {
+				i := s.At(host)
+				if i == nil {
+					continue
+				}
+				got, err := readBy(i.Body(strings.NewReader("<"+tokenFake+">")), 5)
+				if err != nil {
+					if !errors.Is(err, ErrChanged) {
+						t.Error(err)
+					}
+					continue
+				}
+				if got != "<"+tokenFake+">" && !strings.HasPrefix(got, "<value-") {
+					t.Errorf("%q", got)
+				}
+				if _, err := i.Header(httphead.Header{{Name: "Authorization", Value: "Bearer " + tokenFake}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	launches.Go(func() {
+		for k := range 100 {
+			change(t, x, "value-"+strings.Repeat("1", k%7))
+			plant(t, s, "B", otherFake, "other", "*.example.com")
+		}
+	})
+	launches.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	requests.Wait()
+	if s.At(host) != nil {
+		t.Error("something is injectable after Close")
 	}
 }
