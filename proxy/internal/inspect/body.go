@@ -23,9 +23,10 @@ type Body struct {
 	chunked   *httphead.ChunkedReader
 	left      int64 // bytes missing, if it is not chunked
 	kept      []byte
-	given     int  // bytes of kept that Stream has given
-	streaming bool // Stream has given something
-	done      bool // all of it has been read
+	given     int         // bytes of kept that Stream has given
+	streaming bool        // Stream has given something
+	done      bool        // all of it has been read
+	arrived   atomic.Bool // the same, for who does not hold mu
 	err       error
 }
 
@@ -34,7 +35,9 @@ func newBody(c *client, r *httphead.Request, f httphead.Framing, length int64) *
 	if f == httphead.Chunked {
 		b.chunked = httphead.NewChunkedReader(c.br)
 	}
-	b.done = b.chunked == nil && length == 0
+	if b.chunked == nil && length == 0 {
+		b.end()
+	}
 	_, expects := r.Header.Get("Expect")
 	b.expect = expects > 0 && r.Minor == 1
 	return b
@@ -133,7 +136,8 @@ func (b *Body) read(p []byte) (n int, err error) {
 	if b.chunked != nil {
 		n, err = b.chunked.Read(p)
 		if errors.Is(err, io.EOF) {
-			b.done, err = true, nil
+			b.end()
+			err = nil
 		}
 		return n, err
 	}
@@ -143,9 +147,16 @@ func (b *Body) read(p []byte) (n int, err error) {
 	n, err = b.c.br.Read(p)
 	b.left -= int64(n)
 	if b.left == 0 {
-		b.done, err = true, nil
+		b.end()
+		err = nil
 	}
 	return n, err
+}
+
+// end notes that all has been read.
+func (b *Body) end() {
+	b.done = true
+	b.arrived.Store(true)
 }
 
 // explain turns an error of a read into one that a handler can be told.

@@ -21,7 +21,6 @@ type exchange struct {
 	up     *upstream
 
 	side     chan struct{} // closed when the goroutine of the upload has ended; nil: there was none
-	lastByte atomic.Bool   // all of the body was taken from the client
 	stopping atomic.Bool   // the upload is no longer wanted
 
 	// Written before side is closed, or by the main goroutine if there is no side.

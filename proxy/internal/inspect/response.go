@@ -90,7 +90,8 @@ func (e *exchange) writeHead(bw *bufio.Writer, resp *httphead.Response, framing 
 	if err != nil {
 		return err
 	}
-	if (e.side != nil && !e.lastByte.Load()) || (e.side == nil && !e.uploaded) || e.gate.isDraining() {
+	// A body that has arrived is about to be sent to its end, if it is not by now. One that has not may never be.
+	if e.body != nil && !e.body.arrived.Load() || e.side == nil && !e.uploaded || e.gate.isDraining() {
 		e.keep = false
 	}
 	e.begin()

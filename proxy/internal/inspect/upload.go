@@ -147,7 +147,6 @@ func (e *exchange) endUpload(bw *bufio.Writer, sent int64) {
 		e.uploadFailed(fmt.Errorf("%w: its body leaves out some of what the client sent", ErrOutgoing))
 		return
 	}
-	e.lastByte.Store(true)
 	if e.out.Length < 0 {
 		_, _ = bw.WriteString("0\r\n\r\n") // trailers end here (TLS-32)
 	}
