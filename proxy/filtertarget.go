@@ -9,8 +9,8 @@ import (
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
-// judgeTarget takes the target of a request in a tunnel apart, and applies the rules about targets that hold with a filter
-// (NET-35, NET-36, REQ-5 to REQ-8). After it r.path is what goes out.
+// judgeTarget takes the target of a request in a tunnel apart, and applies the rules about targets that hold with a
+// filter, and at hosts whose paths network.requestRules are about (NET-35, NET-36, REQ-5 to REQ-8). After it r.path is what goes out.
 func (s *Server) judgeTarget(r *request) refusal {
 	if r.tunnel {
 		if reason := r.parseInTunnel(); reason != "" {
@@ -20,7 +20,7 @@ func (s *Server) judgeTarget(r *request) refusal {
 		r.path = r.absolute.path
 	}
 	r.spelled = r.path
-	if s.filtering.Filter == nil {
+	if s.filtering.Filter == nil && !r.rules.Requests.NamesPaths(r.host, r.port) {
 		return refusal{}
 	}
 	if !utf8.ValidString(r.target) {

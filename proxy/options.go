@@ -35,6 +35,9 @@ type Rules struct {
 	*policy.Network
 	// MITM is the proxy on a Unix socket that some destinations go through and no other way (NET-63). Nil: there is none.
 	MITM *MITM
+	// Requests says which requests to allowed hosts go on. At a host that they name nothing passes that cannot be read. Nil:
+	// requests are not judged one by one.
+	Requests *policy.RequestRules
 	// Termination is what applies to tunnels whose TLS ends here, if there are any (Options.Terminate).
 	Termination TerminationRules
 	// SigV4 says which AWS signatures that cannot be made anew go out as they are (CRED-30).

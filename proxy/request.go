@@ -67,7 +67,7 @@ func (f refusal) answer() answer {
 // answer; a zero answer means that ctx has ended and there is nobody to answer. Only an allowed request may go on.
 func (s *Server) judgeRequest(ctx context.Context, r *request) (a answer, refused bool) {
 	f := s.judgeTarget(r)
-	for _, step := range [...]func(*request) refusal{s.judgeHost, s.judgeMethod} {
+	for _, step := range [...]func(*request) refusal{s.judgeHost, s.judgeMethod, s.judgeRules} {
 		if f.status == 0 {
 			f = step(r)
 		}

@@ -83,7 +83,7 @@ const (
 	reasonNoTLS      = "tunnel carries no TLS and cannot be inspected"
 	reasonUnreadable = "network.requestRules names this host, and this tunnel cannot be read"
 
-	ruleRequests   = "network.requestRules"
+	ruleRequests   = policy.RuleRequests
 	ruleMaxTunnels = "network.tlsTerminate.maxTunnels"
 )
 
@@ -104,6 +104,8 @@ func (s *Server) opaqueRefusal(rules *Rules, h config.Host, port uint16, reason 
 	switch {
 	case s.refuseOpaque:
 		return opaqueVerdict(reason), true
+	case rules.Requests.Names(h, port):
+		return policy.Verdict{Rule: ruleRequests, Reason: reasonUnreadable}, true
 	}
 	return policy.Verdict{}, false
 }

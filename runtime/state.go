@@ -40,11 +40,15 @@ func compile(cfg, begun *config.Config, former *state) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	requests, err := policy.NewRequestRules(cfg.Network.RequestRules)
+	if err != nil {
+		return nil, err
+	}
 	termination, err := terminationRules(cfg.Network.TLSTerminate)
 	if err != nil {
 		return nil, err
 	}
-	return &state{cfg, &proxy.Rules{Network: network, MITM: mitm, Termination: termination,
+	return &state{cfg, &proxy.Rules{Network: network, MITM: mitm, Requests: requests, Termination: termination,
 		SigV4: signing(cfg, begun)}}, nil
 }
 
@@ -54,7 +58,7 @@ func liveRules(cfg *config.Config) []any {
 	if cfg.Credentials != nil {
 		sigV4 = cfg.Credentials.SigV4
 	}
-	return []any{networkRules(cfg), cfg.Network.MitmProxy, cfg.Network.TLSTerminate, sigV4}
+	return []any{networkRules(cfg), cfg.Network.MitmProxy, cfg.Network.RequestRules, cfg.Network.TLSTerminate, sigV4}
 }
 
 // terminationRules are what the settings say about single tunnels (TLS-2). Without the section there are none, and whether TLS

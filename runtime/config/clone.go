@@ -46,6 +46,10 @@ func (n Network) clone() Network {
 	n.AllowUnixSockets = slices.Clone(n.AllowUnixSockets)
 	n.AllowMachLookup = slices.Clone(n.AllowMachLookup)
 	n.StripResponseHeaders = slices.Clone(n.StripResponseHeaders)
+	n.RequestRules = slices.Clone(n.RequestRules)
+	for i := range n.RequestRules {
+		n.RequestRules[i] = n.RequestRules[i].clone()
+	}
 	n.ParentProxy.NoProxy = clonePointer(n.ParentProxy.NoProxy)
 	if n.MitmProxy = clonePointer(n.MitmProxy); n.MitmProxy != nil {
 		n.MitmProxy.Domains = slices.Clone(n.MitmProxy.Domains)

@@ -106,6 +106,8 @@ type Network struct {
 	StripResponseHeaders    []string // header names, non-empty
 	AmbiguousRequestTarget  string   // one of the Target constants; empty: TargetRefuse
 
+	RequestRules []RequestRule // in order; nil: requests to allowed hosts are not judged one by one
+
 	TLSTerminate *TLSTerminate // nil: tunnels stay opaque
 }
 

@@ -137,6 +137,7 @@ func networkSettings() []setting {
 		{"network.requireHostMatch", func(c *Config) any { return c.Network.RequireHostMatch }, always(Fixed)},
 		{"network.stripResponseHeaders", func(c *Config) any { return c.Network.StripResponseHeaders }, always(Fixed)},
 		{"network.ambiguousRequestTarget", func(c *Config) any { return c.Network.RequestTarget() }, always(Fixed)},
+		{"network.requestRules", func(c *Config) any { return c.Network.RequestRules }, always(Live)},
 	}
 }
 

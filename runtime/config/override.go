@@ -123,7 +123,8 @@ func networkOverrideNode() node[NetworkOverride] {
 		optional("allowedDomains", func(n *NetworkOverride) *[]string { return &n.AllowedDomains }, domains(DomainForm{Port: true})),
 	}, "deniedDomains", "deniedDomainReasons", "strictAllowlist", "deniedResolvedAddresses", "allowUnixSockets", "allowAllUnixSockets",
 		"allowLocalBinding", "allowMachLookup", "httpProxyPort", "socksProxyPort", "mitmProxy", "parentProxy", "filterRequest",
-		"allowPlaintextHeaderSet", "refuseOpaqueTunnels", "requireHostMatch", "stripResponseHeaders", "ambiguousRequestTarget", "tlsTerminate"))
+		"allowPlaintextHeaderSet", "refuseOpaqueTunnels", "requireHostMatch", "stripResponseHeaders", "ambiguousRequestTarget", "requestRules",
+		"tlsTerminate"))
 }
 
 // sessionOnly adds the keys that count for the whole session alone, so that they are refused by a reason that helps.

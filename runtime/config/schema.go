@@ -55,8 +55,9 @@ func networkNode() node[Network] {
 		optional("stripResponseHeaders", func(n *Network) *[]string { return &n.StripResponseHeaders }, list(text(nonEmpty))),
 		optional("ambiguousRequestTarget", func(n *Network) *string { return &n.AmbiguousRequestTarget },
 			enum(TargetRefuse, TargetAsSpelled, TargetNormalize)),
+		optional("requestRules", func(n *Network) *[]RequestRule { return &n.RequestRules }, list(requestRuleNode(), atMostRequestRules)),
 		optional("tlsTerminate", func(n *Network) **TLSTerminate { return &n.TLSTerminate }, present(tlsNode)),
-	}, oneTerminator)
+	}, oneTerminator, readableRequests)
 }
 
 func mitmNode() node[MitmProxy] {

@@ -41,7 +41,9 @@ func walkFields(v reflect.Value, path string, visit func(path string, v reflect.
 func TestEveryKey(t *testing.T) {
 	c := fullConfig(t)
 	walkFields(reflect.ValueOf(*c), "Config", func(path string, v reflect.Value) {
-		if path == "Config.Network.MitmProxy" { // excludes tlsTerminate, see TestMitmProxy
+		switch path {
+		case "Config.Network.MitmProxy", // excludes tlsTerminate, see TestMitmProxy
+			"Config.Network.RequestRules": // excludes httpProxyPort, see TestRequestRules
 			return
 		}
 		if v.IsZero() {
@@ -123,6 +125,7 @@ func TestDefaultValues(t *testing.T) {
 func TestClone(t *testing.T) {
 	c := fullConfig(t)
 	c.Network.MitmProxy = &MitmProxy{SocketPath: "/s", Domains: []string{"x.com"}}
+	c.Network.RequestRules = []RequestRule{{Hosts: []string{"a.com"}, Methods: []string{"GET"}, Paths: []string{"/"}, Action: ActionDeny}}
 	c.unknown = []string{"zeta"}
 	d := c.Clone()
 	if !reflect.DeepEqual(c, d) {

@@ -1,0 +1,34 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
+	"github.com/srt-sandbox/srt/runtime/violation"
+)
+
+// judgeRules applies network.requestRules to a request whose target is known.
+func (s *Server) judgeRules(r *request) refusal {
+	v := r.rules.Requests.Decide(r.method, r.host, r.port, r.path, methodOverrides(r.header))
+	switch {
+	case v.Allowed:
+		return refusal{}
+	case v.Ambiguous:
+		return refusal{status: 400, mark: markAmbiguous, rule: v.Rule, reason: v.Reason}
+	}
+	return refusal{status: 403, rule: v.Rule, reason: violation.Clean(v.Reason)}
+}
+
+// methodOverrides are the methods that some servers take a request for by its fields, whatever the spelling (REQ-19).
+func methodOverrides(h httphead.Header) []string {
+	var methods []string
+	for _, f := range h {
+		switch foldName(f.Name) {
+		case "x-http-method-override", "x-http-method", "x-method-override":
+			if value := strings.TrimSpace(f.Value); value != "" {
+				methods = append(methods, value)
+			}
+		}
+	}
+	return methods
+}
