@@ -78,11 +78,11 @@ func WithTiming(f func(phase string)) Option {
 	}
 }
 
-// WithRequestFilter lets f decide about each plain HTTP request to an allowed host, after every other check and before
-// anything is dialled (LIB-1, NET-35 to NET-37). It is fixed for the life of the session (LIB-23), and so are the settings
-// that go with it: network.ambiguousRequestTarget and network.allowPlaintextHeaderSet. What passes through a tunnel
-// (CONNECT, SOCKS, and the connections of programs that know no proxy) it does not see: network.refuseOpaqueTunnels refuses
-// those. f may call every method of the session. A nil f is none.
+// WithRequestFilter lets f decide about each HTTP request to an allowed host, after every other check and before anything is
+// dialled (LIB-1, NET-35 to NET-37, REQ-12): those in cleartext, and where network.tlsTerminate is set those inside TLS. It is
+// fixed for the life of the session (LIB-23), and so are the settings that go with it: network.ambiguousRequestTarget and
+// network.allowPlaintextHeaderSet. What passes through a tunnel that is not terminated it does not see (SOCKS, excluded hosts,
+// what is not TLS): network.refuseOpaqueTunnels refuses those. f may call every method of the session. A nil f is none.
 func WithRequestFilter(f proxy.RequestFilter) Option { return func(o *options) { o.filter = f } }
 
 // Monitor says which refusals of the kernel are reported beside those of the proxies and the broker, which always are
