@@ -69,7 +69,7 @@ func TestREQ14_BodyKept(t *testing.T) {
 			h.dial = o.dial
 			l := quick
 			l.BodyKept = 1000
-			s := serve(t, t.Context(), h, l)
+			s := serve(t.Context(), t, h, l)
 			in := "PUT / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(body, 100) + "0\r\n\r\n"
 			if !chunked {
 				in = "PUT / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " + itoa(tc.length) + "\r\n\r\n" + body
@@ -99,7 +99,7 @@ func TestREQ12_BodyOfClientGone(t *testing.T) {
 			<-ctx.Done()
 			return out, Answer("too late")
 		}}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
 		s.CloseWrite()
 		if back := s.rest(); back != "" {
@@ -153,7 +153,7 @@ func TestPRX53_JudgedWhileRead(t *testing.T) {
 			return out, nil
 		}}
 		h.dial = func(ctx) (c netConn, err error) { t.Error("dialled"); return nil, io.EOF }
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
 		want := "HTTP/1.1 502 "
 		if refuse {
@@ -189,7 +189,7 @@ func TestTLS44_StalledJudge(t *testing.T) {
 		}
 		return out, nil
 	}}
-	s := serve(t, t.Context(), h, Limits{Stall: 50 * time.Millisecond})
+	s := serve(t.Context(), t, h, Limits{Stall: 50 * time.Millisecond})
 	s.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
 	if back, err := readAll(s); back != "" || err == nil {
 		t.Errorf("%q, %v", back, err)

@@ -46,7 +46,7 @@ func TestTLS38_OneUpstream(t *testing.T) {
 			}}
 			o := &origin{t: t, answer: always(tc.answer)}
 			h.dial = o.dial
-			s := serve(t, t.Context(), h, quick)
+			s := serve(t.Context(), t, h, quick)
 			for range 2 {
 				s.send(get)
 				r, err := http.ReadResponse(bufio.NewReader(s), nil)
@@ -76,7 +76,7 @@ func TestTLS38_Stale(t *testing.T) {
 		return ""
 	}
 	h.dial = o.dial
-	s := serve(t, t.Context(), h, quick)
+	s := serve(t.Context(), t, h, quick)
 	s.send(get)
 	s.expect(kept)
 	s.send(get)
@@ -120,7 +120,7 @@ func TestREQ3_Refusal(t *testing.T) {
 		t.Errorf("%q, %q", back, h.judged)
 	}
 	// Bytes of a body that is still coming do not destroy the answer (TLS-46), and no "100 Continue" invites them (TLS-34).
-	s := serve(t, t.Context(), h, Limits{RefusalLinger: time.Minute})
+	s := serve(t.Context(), t, h, Limits{RefusalLinger: time.Minute})
 	s.send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3000000\r\n\r\n")
 	s.expect("no")
 	s.send(strings.Repeat("a", 1<<20))
@@ -152,7 +152,7 @@ func TestTLS34_Expect(t *testing.T) {
 	} {
 		o := &origin{t: t, answer: always(ok200)}
 		h := &passing{judge: judge, dial: o.dial}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send(post)
 		s.expect("HTTP/1.1 100 Continue\r\n\r\n")
 		s.send("abc")
@@ -177,7 +177,7 @@ func TestTLS34_EarlyResponse(t *testing.T) {
 		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
 	} {
 		h := &passing{dial: scripted(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", false)}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send(in)
 		if back := s.rest(); back != "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno" || len(h.failures) > 0 {
 			t.Errorf("%q, %v", back, h.failures)
@@ -194,7 +194,7 @@ func TestTLS34_ClientCutsShort(t *testing.T) {
 	} {
 		o := &origin{t: t, answer: func(*http.Request) string { t.Errorf("%q: complete", in); return ok200 }}
 		h := &passing{dial: o.dial}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send(in)
 		s.CloseWrite()
 		if back := s.rest(); back != "" || len(h.failures)+len(h.malformed) > 0 {
@@ -221,7 +221,7 @@ func TestTLS39_ClientLeavesWhileWaiting(t *testing.T) {
 		}()
 		return near, nil
 	}}
-	s := serve(t, t.Context(), h, Limits{})
+	s := serve(t.Context(), t, h, Limits{})
 	s.send(get)
 	<-arrived
 	s.Close()
@@ -255,7 +255,7 @@ func TestREQ12_ClientLeaves(t *testing.T) {
 				}
 				return out, nil
 			}
-			s := serve(t, t.Context(), h, Limits{})
+			s := serve(t.Context(), t, h, Limits{})
 			s.send(in)
 			<-judging
 			s.Close()
@@ -277,7 +277,7 @@ func TestServe_ContextEnds(t *testing.T) {
 			stop()
 			return near, nil
 		}}
-		s := serve(t, all, h, Limits{})
+		s := serve(all, t, h, Limits{})
 		s.send(in)
 		if len(in) < 4 {
 			stop()
@@ -296,8 +296,8 @@ func TestPRX6_Drain(t *testing.T) {
 	o.answer = func(*http.Request) string { begin(); return ok200 }
 	l := quick
 	l.Drain, l.FirstHead = drain, time.Hour
-	idle := serve(t, t.Context(), h, l)
-	busy := serve(t, t.Context(), h, l)
+	idle := serve(t.Context(), t, h, l)
+	busy := serve(t.Context(), t, h, l)
 	busy.send(get)
 	if back := busy.rest(); back != closed && back != kept {
 		t.Errorf("back %q", back)
@@ -357,5 +357,25 @@ func TestTLS38_Failed(t *testing.T) {
 	h = &passing{dial: scripted(t, "HTTP/1.1 2", false)}
 	if _, back := exchanged(t, h, &origin{}, get); !strings.HasPrefix(back, "HTTP/1.1 502") || !is(h.failures[0], ErrBadResponse) {
 		t.Errorf("%q, %v", back, h.failures)
+	}
+}
+
+// TestTLS29_KeptAfterUpload: a server that answers at the last byte of a long body does not cost the client its connection,
+// although the goroutine that sent the byte has not ended yet.
+func TestTLS29_KeptAfterUpload(t *testing.T) {
+	o := &origin{t: t, answer: always(ok200)}
+	h := &passing{dial: o.dial}
+	s := serve(t.Context(), t, h, quick)
+	body := strings.Repeat("x", 40<<10)
+	for range 100 {
+		s.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 40960\r\n\r\n" + body)
+		s.expect(kept)
+		s.send(chunkedPost(chunks(body, 9999) + "0\r\n\r\n"))
+		s.expect(kept)
+	}
+	s.Close()
+	<-s.done
+	if o.dials != 1 {
+		t.Errorf("%d dials", o.dials)
 	}
 }

@@ -179,7 +179,7 @@ func TestTLS31_MalformedSpelled(t *testing.T) {
 func TestTLS31_Left(t *testing.T) {
 	for _, in := range []string{"", "\r\n", "GET", "GET / HTTP/1.1\r\nHost: x\r\n"} {
 		h := &passing{}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send(in)
 		if err := s.CloseWrite(); err != nil {
 			t.Fatal(err)

@@ -47,7 +47,6 @@ func (m *memory) SetWriteDeadline(time.Time) error { return nil }
 // answering is a server that answers each of its connection's requests once it is complete, as another parser sees it.
 type answering struct {
 	memory
-	br       *bufio.Reader
 	requests []string
 	answers  bytes.Buffer
 }

@@ -172,7 +172,7 @@ type served struct {
 	done chan struct{}
 }
 
-func serve(t testing.TB, ctx context.Context, h Handler, l Limits) *served {
+func serve(ctx context.Context, t testing.TB, h Handler, l Limits) *served {
 	t.Helper()
 	client, server := pair(t)
 	s := &served{TCPConn: client, t: t, done: make(chan struct{})}
@@ -220,7 +220,7 @@ func exchanged(t *testing.T, h *passing, o *origin, in string) (upstream, back s
 	if h.dial == nil {
 		h.dial = o.dial
 	}
-	s := serve(t, t.Context(), h, quick)
+	s := serve(t.Context(), t, h, quick)
 	s.send(in)
 	back = s.rest()
 	o.conns.Wait()

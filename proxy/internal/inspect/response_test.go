@@ -90,7 +90,7 @@ func TestTLS35_UntilClose(t *testing.T) {
 		{"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok"},
 	} {
 		h := &passing{dial: scripted(t, "HTTP/1.1 200 OK\r\n\r\nok", false)}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send(tc.in)
 		s.expect(tc.back)
 		s.CloseWrite()
@@ -115,7 +115,7 @@ func TestTLS38_CutShort(t *testing.T) {
 	} {
 		t.Run("TLS-38 "+tc.name, func(t *testing.T) {
 			h := &passing{dial: scripted(t, tc.from, tc.rst)}
-			s := serve(t, t.Context(), h, quick)
+			s := serve(t.Context(), t, h, quick)
 			s.send(tc.in)
 			got, err := readAll(s)
 			if tc.reset != (err != nil) || !tc.reset && !strings.HasSuffix(got, tc.back) || strings.HasSuffix(got, "0\r\n\r\n") {

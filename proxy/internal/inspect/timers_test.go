@@ -99,7 +99,7 @@ func TestTLS38_OverTLS(t *testing.T) {
 func TestTLS38_LeftInTLS(t *testing.T) {
 	client, server := tlsPair(t)
 	u := &upstream{conn: client}
-	if !u.quiet() || !u.quiet() {
+	if first := u.quiet(); !first || !u.quiet() { // asking takes nothing away
 		t.Error("a quiet connection is not")
 	}
 	io.WriteString(server, "0123456789")
@@ -113,7 +113,7 @@ func TestTLS38_LeftInTLS(t *testing.T) {
 		t.Error("a quiet connection is not")
 	}
 	far.CloseWrite()
-	if _, err := near.Read(make([]byte, 1)); err != io.EOF || u.quiet() {
+	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || u.quiet() {
 		t.Error("a connection that the server has ended is")
 	}
 	here, _ := net.Pipe()
@@ -171,7 +171,7 @@ func TestTLS44_Stalled(t *testing.T) {
 		{"a response that nobody reads", endless, get, false},
 	} {
 		h := &passing{dial: tc.dial}
-		s := serve(t, t.Context(), h, Limits{Stall: 250 * time.Millisecond})
+		s := serve(t.Context(), t, h, Limits{Stall: 250 * time.Millisecond})
 		s.send(tc.in)
 		var err error
 		for tc.fill && err == nil {
@@ -204,7 +204,7 @@ func TestTLS39_NotStalled(t *testing.T) {
 		}()
 		return near, nil
 	}
-	s := serve(t, t.Context(), h, Limits{Stall: 25 * time.Millisecond, Linger: time.Millisecond})
+	s := serve(t.Context(), t, h, Limits{Stall: 25 * time.Millisecond, Linger: time.Millisecond})
 	s.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc")
 	for range 2 {
 		<-time.After(100 * time.Millisecond)
@@ -249,7 +249,7 @@ func TestTLS35_Streams(t *testing.T) {
 			}()
 			return near, nil
 		}}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
 		r, err := http.ReadResponse(bufio.NewReader(s), nil)
 		if err != nil {
@@ -303,7 +303,7 @@ func TestTLS35_WebSocket(t *testing.T) {
 			}()
 			return near, nil
 		}
-		s := serve(t, t.Context(), h, quick)
+		s := serve(t.Context(), t, h, quick)
 		s.send(in)
 		s.expect(tc.back)
 		if want := tc.asked + ","; !strings.HasPrefix(<-head, want) {
