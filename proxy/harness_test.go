@@ -42,7 +42,9 @@ func goroutines() int {
 	n := 0
 	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		if strings.Contains(g, "srt/proxy.(*Server)") || strings.Contains(g, "srt/proxy.(*client)") ||
-			strings.Contains(g, "srt/proxy.(*transfer)") || strings.Contains(g, "internal/relay") {
+			strings.Contains(g, "srt/proxy.(*transfer)") || strings.Contains(g, "srt/proxy.(*tunnel)") ||
+			strings.Contains(g, "srt/proxy.(*CapturedUpstream)") || strings.Contains(g, "internal/relay") ||
+			strings.Contains(g, "internal/inspect") {
 			n++
 		}
 	}

@@ -184,7 +184,7 @@ func (c *client) serveTerminated(t *opening) {
 		held.give()
 		c.serveUnreadable(t, a, sent)
 	default:
-		newTunnel(c.Server, a, t.verdict.Host).serve(c.conn, sent, deadline)
+		newTunnel(c.Server, a, t.verdict.Host).serve(c.conn, c.br, sent, deadline)
 	}
 }
 

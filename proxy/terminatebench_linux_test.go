@@ -16,7 +16,7 @@ import (
 // other, a large response, and new tunnels.
 
 // benchOrigin is a fast server: it answers /N with N bytes.
-func benchOrigin(b *testing.B) int {
+func benchOrigin(b testing.TB) int {
 	block := make([]byte, 64<<10)
 	return serveTLS(b, func(c net.Conn) {
 		br := bufio.NewReader(c)
@@ -56,7 +56,7 @@ func spent(b *testing.B) (report func()) {
 }
 
 // benchWays are the two ways to the server, each of which opens one connection.
-func benchWays(b *testing.B, change ...func(*Options)) map[string]func() *tls.Conn {
+func benchWays(b testing.TB, change ...func(*Options)) map[string]func() *tls.Conn {
 	port := benchOrigin(b)
 	h := terminating(b, nil, change...)
 	h.target = fmt.Sprintf("name.test:%d", port)
@@ -75,7 +75,7 @@ func benchWays(b *testing.B, change ...func(*Options)) map[string]func() *tls.Co
 	}
 }
 
-func fetch(b *testing.B, c *tls.Conn, br *bufio.Reader, n int) {
+func fetch(b testing.TB, c *tls.Conn, br *bufio.Reader, n int) {
 	fmt.Fprintf(c, "GET /%d HTTP/1.1\r\nHost: name.test\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", n)
 	resp, err := http.ReadResponse(br, nil)
 	if err != nil {

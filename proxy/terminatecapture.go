@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"errors"
 	"net"
 	"syscall"
@@ -93,5 +94,8 @@ func (u *CapturedUpstream) terminate(conn net.Conn, sent []byte) {
 	defer held.give()
 	t := newTunnel(s, w.asking, w.verdict.Host)
 	t.local, t.ready, u.conn = w.local, u.conn, nil
-	t.serve(conn, sent, time.Now().Add(w.rules.Termination.timeout()))
+	br := readers.Get().(*bufio.Reader)
+	t.serve(conn, br, sent, time.Now().Add(w.rules.Termination.timeout()))
+	br.Reset(nil)
+	readers.Put(br)
 }

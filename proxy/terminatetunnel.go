@@ -50,8 +50,8 @@ func newTunnel(s *Server, a asking, h config.Host) *tunnel {
 const firstHead = 10 * time.Second
 
 // serve shakes hands with a client whose first bytes are sent, and serves its requests until one side has enough. The
-// caller closes conn. The client may take until the deadline for the handshake (TLS-42).
-func (t *tunnel) serve(conn net.Conn, sent []byte, deadline time.Time) {
+// caller closes conn. br is a buffer to be used. The client may take until the deadline for the handshake (TLS-42).
+func (t *tunnel) serve(conn net.Conn, br *bufio.Reader, sent []byte, deadline time.Time) {
 	defer t.drop()
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(t.ctx, deadline)
@@ -74,11 +74,8 @@ func (t *tunnel) serve(conn net.Conn, sent []byte, deadline time.Time) {
 	if limits.FirstHead -= time.Since(began); limits.FirstHead <= 0 {
 		limits.FirstHead = -1
 	}
-	br := readers.Get().(*bufio.Reader)
 	br.Reset(secured)
 	inspect.Serve(t.ctx, secured, br, t, limits)
-	br.Reset(nil)
-	readers.Put(br)
 }
 
 // drop gives back what is left: a way to the target that nobody used, and room for a body.

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -240,5 +242,37 @@ func TestCloseCutsTunnelsInEveryState(t *testing.T) {
 	}
 	if n := h.held(); n != 0 {
 		t.Errorf("%d connections are held", n)
+	}
+}
+
+// TestIdleTerminatedTunnelsAreSmall bounds what srt holds for a tunnel with an idle upstream leg, beyond what the two ends in this very
+// process hold for a connection without it.
+func TestIdleTerminatedTunnelsAreSmall(t *testing.T) {
+	const tunnels = 100
+	cost := func(open func() *tls.Conn) int64 {
+		used := func() int64 {
+			runtime.GC()
+			runtime.GC() // what pools hold goes with the second
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc + m.StackInuse)
+		}
+		before := used()
+		conns := make([]*tls.Conn, tunnels)
+		for i := range conns {
+			conns[i] = open()
+			fetch(t, conns[i], bufio.NewReader(conns[i]), 100)
+		}
+		after := used()
+		for _, c := range conns {
+			c.Close()
+		}
+		return (after - before) / tunnels
+	}
+	ways := benchWays(t)
+	direct, through := cost(ways["direct"]), cost(ways["terminated"])
+	t.Logf("%d bytes for both ends of a connection, %d with a tunnel between them", direct, through)
+	if own := through - direct; own > 128<<10 {
+		t.Errorf("an idle tunnel holds %d KiB", own>>10)
 	}
 }
