@@ -111,6 +111,8 @@ const (
 	reasonAmbiguousTarget = "ambiguous request-target: as spelled and normalized it names different paths (a dot segment, " +
 		"leading slashes or \"\\\"); nothing was forwarded (network.ambiguousRequestTarget in the sandbox's configuration " +
 		"is \"refuse\")"
+	reasonAmbiguousRules = "ambiguous request-target: as spelled and normalized it names different paths (a dot segment, " +
+		"leading slashes or \"\\\"), and network.requestRules is about the paths of this host; nothing was forwarded"
 	reasonHeaderSet = "the allow decision sets headers, and headers are not set on plain-HTTP requests unless plaintext " +
 		"header sets are enabled; nothing was forwarded"
 )

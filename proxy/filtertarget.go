@@ -9,8 +9,10 @@ import (
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
-// judgeTarget takes the target of a request in a tunnel apart, and applies the rules about targets that hold with a
-// filter, and at hosts whose paths network.requestRules are about (NET-35, NET-36, REQ-5 to REQ-8). After it r.path is what goes out.
+// judgeTarget takes the target of a request in a tunnel apart, and applies the rules about targets that hold with a filter,
+// and at hosts whose paths network.requestRules are about (NET-35, NET-36, REQ-5 to REQ-8). There an ambiguous target does not
+// go out as spelled, whatever the setting: the rules would judge another path than the server may. After it r.path is what goes
+// out.
 func (s *Server) judgeTarget(r *request) refusal {
 	if r.tunnel {
 		if reason := r.parseInTunnel(); reason != "" {
@@ -20,7 +22,8 @@ func (s *Server) judgeTarget(r *request) refusal {
 		r.path = r.absolute.path
 	}
 	r.spelled = r.path
-	if s.filtering.Filter == nil && !r.rules.Requests.NamesPaths(r.host, r.port) {
+	paths := r.rules.Requests.NamesPaths(r.host, r.port)
+	if s.filtering.Filter == nil && !paths {
 		return refusal{}
 	}
 	if !utf8.ValidString(r.target) {
@@ -32,6 +35,8 @@ func (s *Server) judgeTarget(r *request) refusal {
 		r.path = r.normalized
 	case r.ambiguous && s.filtering.AmbiguousRequestTarget != config.TargetAsSpelled:
 		return refusal{status: 400, mark: markAmbiguous, rule: ruleAmbiguous, reason: reasonAmbiguousTarget}
+	case r.ambiguous && paths:
+		return refusal{status: 400, mark: markAmbiguous, rule: ruleRequests, reason: reasonAmbiguousRules}
 	}
 	return refusal{}
 }

@@ -18,6 +18,7 @@ type judged struct {
 	*Server
 	mu    sync.Mutex
 	lines []string
+	rule  string // of the last violation
 }
 
 func judging(t testing.TB, o Options) *judged {
@@ -26,7 +27,7 @@ func judging(t testing.TB, o Options) *judged {
 	o.OnViolation = func(e violation.Event) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.lines = append(j.lines, e.Line())
+		j.lines, j.rule = append(j.lines, e.Line()), e.Rule
 	}
 	var err error
 	if j.Server, err = New(o); err != nil {
