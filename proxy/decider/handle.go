@@ -191,7 +191,8 @@ func (h *handler) decide(ctx context.Context, q *question, r *inspect.Request) (
 	return h.ask(ctx, q, r.Method, r.Body, length)
 }
 
-// check does the checks before the decider is asked, in their order (PRX-20 to PRX-26).
+// check does the checks before the decider is asked, in their order (PRX-20 to PRX-26). What is no request, HTTP/1.1 without
+// Host included, has been answered by Malformed.
 func (h *handler) check(r *inspect.Request) (destination, *question, *refused) {
 	d, ok := parseAbsolute(r.Target)
 	s := subject{method: r.Method, header: r.Header}
@@ -210,8 +211,6 @@ func (h *handler) check(r *inspect.Request) (destination, *question, *refused) {
 		return d, nil, &refused{markHost, ""}
 	case !validTarget(d.target):
 		return d, nil, &refused{markBadRequest, malformedTarget}
-	case fields == 0 && r.Minor > 0:
-		return d, nil, &refused{markBadRequest, "the Host header is missing"}
 	case misdirected:
 		return d, nil, &refused{markMisdirected, ""}
 	case httphead.EqualFold(r.Method, "TRACE"), httphead.EqualFold(r.Method, "TRACK"):
