@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -193,6 +194,40 @@ func TestRequestRulesAmbiguity(t *testing.T) {
 	for _, target := range []string{"/a/../b", "/%zz", "//", "*"} {
 		if v := words.Decide("GET", requestHost(t, "a.example"), 443, target, nil); !v.Allowed {
 			t.Errorf("%s: %+v", target, v)
+		}
+	}
+}
+
+// TestRequestRulesOfTheGuide holds that the two examples of docs/settings.md are settings and do what is said of them.
+func TestRequestRulesOfTheGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(guide), "\n### Request rules\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	parts := strings.Split(section, "```")
+	if len(parts) != 5 {
+		t.Fatalf("the section has %d examples", len(parts)/2)
+	}
+	for i, rows := range [][]struct{ method, host, target, want string }{{
+		{"GET", "api.example.com", "/repos/me/x", allowed}, {"HEAD", "api.example.com", "/repos/me/x/a/b?c", allowed},
+		{"POST", "api.example.com", "/repos/me/x/a", ""}, {"GET", "api.example.com", "/repos/me/y", ""},
+	}, {
+		{"GET", "packages.example.org", "/x", allowed}, {"POST", "packages.example.org", "/x", allowed}, {"PUT", "packages.example.org", "/x", ".0"},
+		{"GET", "tracker.example.com", "/x", allowed}, {"POST", "tracker.example.com", "/issues/7/comments", allowed},
+		{"POST", "tracker.example.com", "/issues", ".3"}, {"DELETE", "tracker.example.com", "/issues/7/comments", ".3"},
+		{"POST", "tracker.example.com", "/issues/7%2F8/comments", ambiguous},
+	}} {
+		c, err := config.Decode([]byte(strings.TrimPrefix(parts[2*i+1], "json")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := requestRules(t, c.Network.RequestRules...)
+		for _, row := range rows {
+			if v := r.Decide(row.method, requestHost(t, row.host), 443, row.target, nil); said(v) != row.want {
+				t.Errorf("%+v: %+v", row, v)
+			}
 		}
 	}
 }

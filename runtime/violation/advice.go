@@ -38,6 +38,9 @@ var ruleAdvice = [...]struct{ prefix, text string }{
 	{"network.refuseOpaqueTunnels", "network.refuseOpaqueTunnels: set it to false to let tunnels through that cannot be inspected"},
 	{"network.requireHostMatch", "network.requireHostMatch: set it to false to let requests name another host than the one connected to"},
 	{"network.ambiguousRequestTarget", "network.ambiguousRequestTarget decides about targets that servers read in different ways"},
+	{"network.requestRules.", "{rule} refuses it: change that entry, or put one that allows the request before it"},
+	{"network.requestRules", "network.requestRules: add an entry that allows the request; at a host that they name, only requests that " +
+		"srt can read go on, which takes network.tlsTerminate for https"},
 	{"network.deniedResolvedAddresses", "{rule} refuses it: remove that entry, or list the address itself in " + allowedDomains},
 	{"protected name .git/config", "filesystem.allowGitConfig: set it to true"},
 	{"protected name", "nothing in the settings allows it but filesystem.disabled: {rule} cannot be changed by commands"},

@@ -38,6 +38,11 @@ func TestAdvice(t *testing.T) {
 			"network.refuseOpaqueTunnels: set it to false to let tunnels through that cannot be inspected"},
 		{"SOCKS, no rule", Event{Operation: SOCKSTunnel, Target: "a.test:22", Reason: ReasonOpaqueTunnel}, "network.refuseOpaqueTunnels: set it to false"},
 		{"request", Event{Operation: HTTPRequest, Target: "GET https://a.test/p?…", Reason: "no"}, "the request itself was refused; no list allows it"},
+		{"request rule", Event{Operation: HTTPRequest, Target: "PUT https://a.test/p", Rule: "network.requestRules.2", Reason: "no"},
+			"network.requestRules.2 refuses it: change that entry, or put one that allows the request before it"},
+		{"no request rule", Event{Operation: HTTPRequest, Target: "PUT https://a.test/p", Rule: "network.requestRules", Reason: "no"},
+			"network.requestRules: add an entry that allows the request; at a host that they name, only requests that srt can read go on, " +
+				"which takes network.tlsTerminate for https"},
 		{"DNS", Event{Operation: DNSQuery, Target: "Name.test", Rule: allowedDomains}, `network.allowedDomains: add "name.test"`},
 
 		{"hidden", Event{Operation: "openat", Target: "/home/u/.ssh/known_hosts", Rule: "filesystem.denyRead.0", Entry: "~/.ssh"},
