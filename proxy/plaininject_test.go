@@ -17,18 +17,18 @@ import (
 // bodies, never into the target, and the filter sees fakes.
 func TestCase22_CRED20_CRED21_CRED25_CRED26_PlainPath(t *testing.T) {
 	store, fakes := masking(t, map[string]string{"TOKEN": "the-real-one"}, "127.0.0.1")
-	fake, real := fakes["TOKEN"], "the-real-one"
+	fake, value := fakes["TOKEN"], "the-real-one"
 	basic := func(s string) string { return base64.StdEncoding.EncodeToString([]byte("u:" + s)) }
 	chunked := func(s string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(s), s) }
 	for _, tc := range []struct {
 		name, target, fields, body string
 		out, outBody               string // the fields and the body that the server gets
 	}{
-		{"field", "/?t=" + fake, "A: x " + fake + "\r\n", "", "A: x " + real + "\r\n", ""},
-		{"Basic", "/", "Authorization: Basic " + basic(fake) + "\r\n", "", "Authorization: Basic " + basic(real) + "\r\n", ""},
+		{"field", "/?t=" + fake, "A: x " + fake + "\r\n", "", "A: x " + value + "\r\n", ""},
+		{"Basic", "/", "Authorization: Basic " + basic(fake) + "\r\n", "", "Authorization: Basic " + basic(value) + "\r\n", ""},
 		{"hop by hop", "/", "Connection: A\r\nA: " + fake + "\r\n", "", "", ""},
-		{"case 25", "/", fmt.Sprintf("Content-Length: %d\r\n", len(fake)+2), "a" + fake + "b", fmt.Sprintf("Content-Length: %d\r\n", len(real)+2), "a" + real + "b"},
-		{"chunked", "/", "Transfer-Encoding: chunked\r\n", chunked("a" + fake), "Transfer-Encoding: chunked\r\n", "a" + real},
+		{"case 25", "/", fmt.Sprintf("Content-Length: %d\r\n", len(fake)+2), "a" + fake + "b", fmt.Sprintf("Content-Length: %d\r\n", len(value)+2), "a" + value + "b"},
+		{"chunked", "/", "Transfer-Encoding: chunked\r\n", chunked("a" + fake), "Transfer-Encoding: chunked\r\n", "a" + value},
 		{"encoded", "/", fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n", len(fake)), fake,
 			fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n", len(fake)), fake},
 		{"nothing in it", "/", "Content-Length: 2\r\n", "hi", "Content-Length: 2\r\n", "hi"},
@@ -43,7 +43,7 @@ func TestCase22_CRED20_CRED21_CRED25_CRED26_PlainPath(t *testing.T) {
 				head, body, _ := strings.Cut(upstream, "\r\n\r\n")
 				want := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%s", tc.target, s.port, tc.out)
 				decoded, _ := unchunked(t, tc.out, body)
-				if head+"\r\n" != want || decoded != tc.outBody || strings.Contains(read, real) {
+				if head+"\r\n" != want || decoded != tc.outBody || strings.Contains(read, value) {
 					t.Errorf("upstream %.300q, %d bytes, client %q", head, len(body), client)
 				}
 			})
