@@ -104,6 +104,8 @@ type PlannedNetwork struct {
 	DeniedDomains           []string `json:"deniedDomains"`
 	DeniedResolvedAddresses []string `json:"deniedResolvedAddresses"`
 	StrictAllowlist         bool     `json:"strictAllowlist"`
+	// RequestRules are network.requestRules, each as a line, in the order in which they are asked.
+	RequestRules []string `json:"requestRules,omitempty"`
 	// TLS says how TLS is terminated. Nil: it is not.
 	TLS *PlannedTLS `json:"tls,omitempty"`
 }
@@ -154,6 +156,23 @@ func plannedCredentials(cfg *config.Config) (list []PlannedCredential) {
 	return list
 }
 
+// plannedRequests is a rule about requests as a line.
+func plannedRequests(r *config.RequestRule) string {
+	line := r.Action + " " + every(r.Methods, "any method") + " " + strings.Join(r.Hosts, ", ") + " " + every(r.Paths, "any path")
+	if r.Reason != "" {
+		line += ": " + r.Reason
+	}
+	return line
+}
+
+// every is a list, or what stands for one that is not there.
+func every(l []string, all string) string {
+	if len(l) == 0 {
+		return all
+	}
+	return strings.Join(l, ", ")
+}
+
 // plannedTLS is how a session terminates TLS under a configuration in force.
 func (s *Sandbox) plannedTLS(cfg *config.Config) *PlannedTLS {
 	ca := s.CA()
@@ -186,6 +205,9 @@ func (s *Sandbox) Explain(ctx context.Context) (*Explanation, error) {
 	n := &c.state.cfg.Network
 	e.Network.AllowedDomains, e.Network.DeniedDomains = list(n.AllowedDomains), list(n.DeniedDomains)
 	e.Network.DeniedResolvedAddresses, e.Network.StrictAllowlist = list(n.DeniedResolvedAddresses), n.StrictAllowlist
+	for _, r := range n.RequestRules {
+		e.Network.RequestRules = append(e.Network.RequestRules, plannedRequests(&r))
+	}
 	e.Network.TLS, e.Credentials = s.plannedTLS(c.state.cfg), plannedCredentials(c.cfg)
 	return e, nil
 }
@@ -226,22 +248,7 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	for _, f := range e.Filters {
 		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", f.Filter, f.Call, f.Condition, f.Action, f.Why)
 	}
-	fmt.Fprintf(t, "\nNetwork: through %s", strings.Join(e.Network.Proxies, ", "))
-	if e.Network.Captured {
-		fmt.Fprintf(t, ", and for programs that ignore them by srt's own connections")
-	} else {
-		fmt.Fprintf(t, "; programs that ignore them reach nothing, because %s", e.Network.NotCaptured)
-	}
-	sockets := orNone(e.Network.UnixSockets)
-	if e.Network.AllUnixSockets {
-		sockets = "all"
-	}
-	fmt.Fprintf(t, "\n  Unix sockets of the host\t%s", sockets)
-	fmt.Fprintf(t, "\n  allowed\t%s\n  denied\t%s\n", orNone(e.Network.AllowedDomains), orNone(e.Network.DeniedDomains))
-	fmt.Fprintf(t, "  denied addresses\t%s\n", orNone(e.Network.DeniedResolvedAddresses))
-	if tls := e.Network.TLS; tls != nil {
-		fmt.Fprintf(t, "  TLS ended by\t%s\n  but not for\t%s\n  trusted\t%s\n", tls.Authority, orNone(tls.ExcludeDomains), tls.Bundle)
-	}
+	e.Network.write(t)
 	if len(e.Credentials) > 0 {
 		fmt.Fprintf(t, "\nCredentials:\n")
 	}
@@ -263,6 +270,29 @@ func (e *Explanation) WriteText(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// write writes the part of an explanation that is about the network.
+func (n *PlannedNetwork) write(t io.Writer) {
+	fmt.Fprintf(t, "\nNetwork: through %s", strings.Join(n.Proxies, ", "))
+	if n.Captured {
+		fmt.Fprintf(t, ", and for programs that ignore them by srt's own connections")
+	} else {
+		fmt.Fprintf(t, "; programs that ignore them reach nothing, because %s", n.NotCaptured)
+	}
+	sockets := orNone(n.UnixSockets)
+	if n.AllUnixSockets {
+		sockets = "all"
+	}
+	fmt.Fprintf(t, "\n  Unix sockets of the host\t%s", sockets)
+	fmt.Fprintf(t, "\n  allowed\t%s\n  denied\t%s\n", orNone(n.AllowedDomains), orNone(n.DeniedDomains))
+	fmt.Fprintf(t, "  denied addresses\t%s\n", orNone(n.DeniedResolvedAddresses))
+	if tls := n.TLS; tls != nil {
+		fmt.Fprintf(t, "  TLS ended by\t%s\n  but not for\t%s\n  trusted\t%s\n", tls.Authority, orNone(tls.ExcludeDomains), tls.Bundle)
+	}
+	for i, r := range n.RequestRules {
+		fmt.Fprintf(t, "  request rule %d\t%s\n", i, r)
+	}
 }
 
 // procMountsShown is how many mounts of one kind in /proc, for one reason, are named for people. There are as many as the kernel

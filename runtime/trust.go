@@ -93,7 +93,7 @@ func (s *Sandbox) writeTrust() {
 		}
 		return w, err
 	})
-	go t.written()
+	go func() { _, _ = t.written() }() // whoever needs it gets the error
 }
 
 // upstream is what servers are verified against (TLS-36). Where it is not known nothing is trusted.
