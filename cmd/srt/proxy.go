@@ -192,7 +192,7 @@ func (p *proxyRun) listen(inherited net.Listener) (net.Listener, error) {
 }
 
 // options are those of decider.Serve. It reads the certificate authority, which it closes.
-func (p *proxyRun) options(ca io.ReadCloser) ([]decider.Option, error) {
+func (p *proxyRun) options(ca *os.File) ([]decider.Option, error) {
 	serve := []decider.Option{
 		decider.WithLogger(p.log),
 		decider.WithStripResponseHeaders(p.opts.strip...),
@@ -219,7 +219,7 @@ const maxProxyCA = 1 << 20
 
 // readCA reads the certificate authority to the end of its descriptor, or until the run ends. The text is wiped; the key
 // stays in memory (PRX-8).
-func (p *proxyRun) readCA(r io.ReadCloser) (*mitm.CA, error) {
+func (p *proxyRun) readCA(r *os.File) (*mitm.CA, error) {
 	stop := context.AfterFunc(p.ctx, func() { _ = r.Close() })
 	defer func() {
 		stop()

@@ -95,7 +95,7 @@ func (u fdUse) unusable() string {
 	if err == nil {
 		flags, err = unix.FcntlInt(uintptr(u.fd), unix.F_GETFL, 0)
 	}
-	mode, kind := flags&unix.O_ACCMODE, uint32(st.Mode)&unix.S_IFMT
+	mode, kind := flags&unix.O_ACCMODE, st.Mode&unix.S_IFMT
 	switch {
 	case errors.Is(err, unix.EBADF):
 		return "it is not open (EBADF)"
@@ -161,7 +161,7 @@ func (u fdUse) take() (*os.File, error) {
 		return nil, err
 	}
 	// What can be waited for does not block, so that closing it ends a read. A terminal would stay so for whoever has it.
-	if kind := uint32(st.Mode) & unix.S_IFMT; kind == unix.S_IFSOCK || kind == unix.S_IFIFO {
+	if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFSOCK || kind == unix.S_IFIFO {
 		if err := unix.SetNonblock(fd, true); err != nil {
 			return nil, err
 		}

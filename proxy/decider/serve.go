@@ -99,7 +99,7 @@ func (p *proxyRun) run(ctx context.Context, ln net.Listener) error {
 	p.link.close()
 	close(stop)
 	_ = ln.Close()
-	<-accepted
+	p.log.Debug("decider: no more connections are accepted", "error", <-accepted)
 	drain()
 	ended := make(chan struct{})
 	go func() { p.conns.Wait(); close(ended) }()

@@ -376,7 +376,7 @@ func (c *client) readByte(d time.Duration) (byte, error) {
 	_ = c.SetReadDeadline(time.Now().Add(d))
 	defer func() { _ = c.SetDeadline(time.Now().Add(patience)) }()
 	var b [1]byte
-	_, err := c.Conn.Read(b[:])
+	_, err := c.Read(b[:])
 	return b[0], err
 }
 

@@ -108,7 +108,7 @@ func TestPRX12_14_CredentialInATunnel(t *testing.T) {
 func TestPRX12_LeafAndALPN(t *testing.T) {
 	w := newTLSWorld(t)
 	_, conn, err := w.secure(w.connect(w.up.host), &tls.Config{
-		RootCAs: w.clientRoots, ServerName: "other.test", InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}, //nolint:gosec // the certificate is looked at
+		RootCAs: w.clientRoots, ServerName: "other.test", InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestPRX23_24_InsideATunnel(t *testing.T) {
 		c.refused(test.name, test.status, test.mark, test.text)
 	}
 	for name, sni := range map[string]string{"case 22": "other.test", "not a plain name": "u_x.test"} {
-		c, _, err := w.secure(w.connect(w.up.host), &tls.Config{ServerName: sni, InsecureSkipVerify: true}) //nolint:gosec // the certificate is the target's
+		c, _, err := w.secure(w.connect(w.up.host), &tls.Config{ServerName: sni, InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestPRX23_24_InsideATunnel(t *testing.T) {
 	c := w.inside()
 	c.say("GET / HTTP/1.1\r\nHost: " + w.up.host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	c.closed("PRX-14 upgrade")
-	c, _, err := w.secure(w.connect(w.up.host), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a client that names no server
+	c, _, err := w.secure(w.connect(w.up.host), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
