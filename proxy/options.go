@@ -69,9 +69,9 @@ type Options struct {
 	Resolver Resolver
 	// Parent is the proxy behind this one (NET-60 to NET-62). Nil: every destination is dialled directly.
 	Parent *Parent
-	// RequireHostMatch refuses plain requests whose Host field does not name the target (NET-34).
+	// RequireHostMatch refuses requests whose Host field, or TLS server name, does not name the target (NET-34, REQ-9).
 	RequireHostMatch bool
-	// Filtering is the filter of plain requests.
+	// Filtering is the filter of requests, plain ones and those in terminated tunnels.
 	Filtering
 	// Terminate makes the server end the TLS of tunnels itself. Nil: every tunnel is opaque (TLS-1).
 	Terminate *Termination
