@@ -115,9 +115,9 @@ func (ch *child) become(cmd *Command, p *Program) error {
 		return fmt.Errorf("ns: descriptor %d is a standard stream and cannot be the null device beside them", cmd.Null)
 	}
 	for _, list := range [][]string{cmd.Args, cmd.Env, cmd.Candidates} {
-		for _, s := range list {
-			if strings.IndexByte(s, 0) >= 0 {
-				return fmt.Errorf("ns: an argument or environment variable holds a NUL byte: %q", s)
+		for i, s := range list {
+			if strings.IndexByte(s, 0) >= 0 { // which one is not said by its text, which may be secret
+				return fmt.Errorf("ns: an argument or environment variable (number %d of its list) holds a NUL byte", i)
 			}
 		}
 	}

@@ -30,6 +30,7 @@ type trust struct {
 type trusted struct {
 	roots *mitm.Roots
 	files *mitm.Files
+	lock  *os.File // on their directory; nil where there is none
 }
 
 // loadTrust makes or reads the authority. Nothing is written yet (LIB-3, TLS-7).
@@ -91,6 +92,10 @@ func (s *Sandbox) writeTrust() {
 		if w.roots, err = mitm.HostRoots(mitm.RootOptions{Extra: settings.ExtraCACertPaths, Debug: debug}); err == nil {
 			w.files, err = mitm.WriteFiles(os.TempDir(), t.ca, w.roots, settings.CACertPath == "")
 		}
+		if err == nil {
+			w.lock = lockTrust(w.files.Dir)
+			sweepTrust(os.TempDir())
+		}
 		return w, err
 	})
 	go func() { _, _ = t.written() }() // whoever needs it gets the error
@@ -122,7 +127,11 @@ func (t *trust) close() error {
 	if err != nil {
 		return nil // which has left nothing
 	}
-	return w.files.Remove()
+	err = w.files.Remove()
+	if w.lock != nil {
+		w.lock.Close() // it was open to be locked: nothing was written to it
+	}
+	return err
 }
 
 // launched is what a launch needs of the trust.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/srt-sandbox/srt/proxy/credential"
 	"github.com/srt-sandbox/srt/proxy/mitm"
@@ -237,5 +238,32 @@ func TestExplainTLSAndCredentials(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text.String())
+	}
+}
+
+// TLS-8: what a session left that was killed goes with the next one, and nothing that another one still has, or somebody else made.
+func TestSweepsWhatWasLeft_TLS8(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	old := time.Now().Add(-time.Hour)
+	made := func(name string, mode os.FileMode, when time.Time) string {
+		path := dir + "/" + name
+		succeed(t, os.Mkdir(path, 0o700))
+		succeed(t, os.WriteFile(path+"/ca.crt", nil, 0o600))
+		succeed(t, os.Chmod(path, mode))
+		succeed(t, os.Chtimes(path, when, when))
+		return path
+	}
+	left, fresh := made("srt-ca-left", 0o700, old), made("srt-ca-fresh", 0o700, time.Now())
+	open, other := made("srt-ca-open", 0o755, old), made("other", 0o700, old)
+	succeed(t, os.Symlink(other, dir+"/srt-ca-link"))
+	running := newSession(t, masking("TOKEN"))
+	held := filepath.Dir(running.CA().Bundle)
+	succeed(t, os.Chtimes(held, old, old))
+	_ = newSession(t, masking("TOKEN")).CA()
+	for path, stays := range map[string]bool{left: false, fresh: true, open: true, other + "/ca.crt": true, dir + "/srt-ca-link": true, held: true} {
+		if _, err := os.Lstat(path); (err == nil) != stays {
+			t.Errorf("%s: %v, want it to stay: %v", path, err, stays)
+		}
 	}
 }

@@ -1,0 +1,62 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A session that is killed cannot remove its files, so the next one does. Every session holds a lock (flock(2)) on its directory,
+// which the kernel gives up with the process; systemd-tmpfiles(8) leaves alone what is locked, too.
+
+// trustPrefix begins the names of such directories (TLS-8).
+const trustPrefix = "srt-ca-"
+
+// lockAfter is how long a session may take from making its directory to locking it.
+const lockAfter = time.Minute
+
+// lockTrust locks a directory, as long as the file is open. Without a lock, on a file system that has none, the directory is as
+// good; it is nil then.
+func lockTrust(dir string) *os.File {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		f.Close()
+		return nil
+	}
+	return f
+}
+
+// sweepTrust removes what sessions of this user have left that were killed. What cannot be removed stays.
+func sweepTrust(parent string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), trustPrefix) {
+			sweepOne(filepath.Join(parent, e.Name()))
+		}
+	}
+}
+
+// sweepOne removes one directory, if it is this user's, of nobody else's making, and no session holds it.
+func sweepOne(dir string) {
+	f := lockTrust(dir)
+	if f == nil {
+		return
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil || int(st.Uid) != os.Geteuid() || st.Mode&0o777 != 0o700 ||
+		time.Since(time.Unix(st.Mtim.Unix())) < lockAfter {
+		return
+	}
+	_ = os.RemoveAll(dir) // it removes links, not what they lead to
+}
