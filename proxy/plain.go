@@ -125,13 +125,7 @@ func (c *client) judgeAlone(e *exchange) (a answer, refused bool) {
 	if c.filtering.Filter == nil {
 		a, refused = c.judgeRequest(c.ctx, r)
 	} else {
-		if c.readBody(e) {
-			r.body = e.body
-		}
-		c.watched(e, func(ctx context.Context) (gone error) {
-			a, refused = c.judgeRequest(ctx, r)
-			return nil
-		})
+		a, refused = c.judgeWatched(e)
 	}
 	e.gone = e.gone || refused && a.status == ""
 	if refused {
@@ -143,6 +137,18 @@ func (c *client) judgeAlone(e *exchange) (a answer, refused bool) {
 		return answer{}, true
 	}
 	return c.injectPlain(e)
+}
+
+// judgeWatched judges while the client is watched, with its body at hand.
+func (c *client) judgeWatched(e *exchange) (a answer, refused bool) {
+	if c.readBody(e) {
+		e.request.body = e.body
+	}
+	c.watched(e, func(ctx context.Context) error {
+		a, refused = c.judgeRequest(ctx, &e.request)
+		return nil
+	})
+	return a, refused
 }
 
 // decidePlain decides about the destination of a request (NET-7). A client that leaves while the callback is asked sets

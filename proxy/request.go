@@ -67,10 +67,14 @@ func (f refusal) answer() answer {
 // answer; a zero answer means that ctx has ended and there is nobody to answer. Only an allowed request may go on.
 func (s *Server) judgeRequest(ctx context.Context, r *request) (a answer, refused bool) {
 	f := s.judgeTarget(r)
-	for _, step := range [...]func(*request) refusal{s.judgeHost, s.judgeMethod, s.judgeRules} {
-		if f.status == 0 {
-			f = step(r)
-		}
+	if f.status == 0 {
+		f = s.judgeHost(r)
+	}
+	if f.status == 0 {
+		f = s.judgeMethod(r)
+	}
+	if f.status == 0 {
+		f = s.judgeRules(r)
 	}
 	if f.status == 0 {
 		var gone error

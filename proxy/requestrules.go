@@ -9,6 +9,9 @@ import (
 
 // judgeRules applies network.requestRules to a request whose target is known.
 func (s *Server) judgeRules(r *request) refusal {
+	if !r.rules.Requests.Names(r.host, r.port) {
+		return refusal{}
+	}
 	v := r.rules.Requests.Decide(r.method, r.host, r.port, r.path, methodOverrides(r.header))
 	switch {
 	case v.Allowed:
