@@ -131,8 +131,8 @@ func TestCFG_9_NothingRunsWithoutThePolicy(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("x", "old")
 		for name, c := range map[string]cfg{
-			"masked credential": {aw: list{"."}, allow: list{"a.com"}, top: object{"credentials": object{"allowPlaintextInject": true, "envVars": list{object{"name": "A", "mode": "mask"}}}}},
-			"tlsTerminate":      {aw: list{"."}, net: object{"tlsTerminate": object{}}},
+			"masked credential": {aw: list{"."}, allow: list{"a.com"}, top: object{"credentials": object{"envVars": list{object{"name": "A", "mode": "mask"}}}}},
+			"tlsTerminate":      {aw: list{"."}, net: object{"tlsTerminate": object{"caCertPath": "no.pem", "caKeyPath": "no.key"}}},
 			"parentProxy":       {aw: list{"."}, net: object{"parentProxy": object{"http": "ftp://x"}}},
 		} {
 			before := b.tree(".")

@@ -243,7 +243,6 @@ func TestNothingIsBuilt(t *testing.T) {
 		{"CLI-7 settings before the channel", []string{"--control-fd", "3", "-s", bad, "true"}, "Error: " + bad, 2},
 		{"CLI-21", []string{"--control-fd", "2147483647", "true"}, "Error: --control-fd 2147483647 is not usable: ", 1},
 		{"CLI-21 explain", []string{"explain", "--control-fd", "2147483647"}, "Error: --control-fd 2147483647 is not usable: ", 1},
-		{"CLI-4 proxy", []string{"proxy"}, "Error: srt proxy is not available", 1},
 		{"CLI-42 elsewhere", []string{"windows-install", "--force"}, "Error: srt windows-install ", 1},
 		{"CLI-42 uninstall elsewhere", []string{"windows-uninstall"}, "Error: srt windows-uninstall ", 1},
 		{"NET-91 words", []string{"__ssh-connect", "h"}, "error: __ssh-connect takes a host and a port", 1},
