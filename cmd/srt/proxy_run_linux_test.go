@@ -427,7 +427,7 @@ func TestPRX1_TwoPipes(t *testing.T) {
 	}
 	defer server.Close()
 	go func() {
-		_ = http.Serve(server, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hi") })) //nolint:gosec // a server of the test's own
+		_ = http.Serve(server, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hi") }))
 	}()
 	forProxyUsers(t, func(t *testing.T, p *proxyTest) {
 		questionsMine, questions := pipeOf(t)
