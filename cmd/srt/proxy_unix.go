@@ -50,7 +50,12 @@ func (o *proxyOptions) uses() []fdUse {
 
 // openProxyFiles takes over the descriptors. All are looked at before srt opens anything itself, which could get the number
 // of one that was not handed over (PRX-3).
+//
+// No core file is written from here on: it would hold the key of the authority and credentials (PRX-8).
 func openProxyFiles(o *proxyOptions) (*proxyFiles, error) {
+	if err := withoutCore(); err != nil {
+		return nil, fmt.Errorf("core files cannot be turned off, and would hold credentials: %w", err)
+	}
 	uses := o.uses()
 	for _, u := range uses {
 		if reason := u.unusable(); reason != "" {

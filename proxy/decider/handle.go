@@ -16,15 +16,21 @@ import (
 	"github.com/srt-sandbox/srt/proxy/mitm"
 )
 
-// maxHead is the longest request head in bytes (PRX-20).
-const maxHead = 2 << 20
+// maxHead is the longest request head in bytes (PRX-20). Heads arrive as slowly as clients like, so that only so many
+// connections at once may send such long ones (PRX-69); on the others a head may have shortHead bytes, which is more than all
+// headers and the path of a request that the decider can be asked about, and only a long query is refused.
+const (
+	maxHead   = 2 << 20
+	shortHead = 80 << 10
+)
 
 // handler serves one connection of a client: in cleartext, and again inside a tunnel.
 type handler struct {
 	*proxyRun
 	tunnel *tunnel // nil: cleartext
 	opened *opened // a CONNECT was accepted
-	slot   bool    // it holds one of proxyRun.tunnels
+	// It holds one of proxyRun.tunnels, of proxyRun.long.
+	holdsTunnel, holdsLong bool
 }
 
 // tunnel is what is fixed for all requests inside one.
@@ -45,24 +51,37 @@ type opened struct {
 func (p *proxyRun) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	h := &handler{proxyRun: p}
-	defer h.releaseSlot()
-	inspect.Serve(p.ctx, conn, nil, h, p.inspectLimits(p.limits.plainHead))
+	select {
+	case p.long <- struct{}{}:
+		h.holdsLong = true
+	default:
+	}
+	defer h.release()
+	inspect.Serve(p.ctx, conn, nil, h, h.inspectLimits(p.limits.plainHead))
 	if h.opened != nil && h.opened.conn != nil {
 		h.openTunnel()
 	}
 }
 
-func (h *handler) releaseSlot() {
-	if h.slot {
+// release gives back what the connection holds.
+func (h *handler) release() {
+	if h.holdsTunnel {
 		<-h.tunnels
+	}
+	if h.holdsLong {
+		<-h.long
 	}
 }
 
-func (p *proxyRun) inspectLimits(firstHead time.Duration) inspect.Limits {
+func (h *handler) inspectLimits(firstHead time.Duration) inspect.Limits {
 	if firstHead <= 0 {
 		firstHead = -1
 	}
-	return inspect.Limits{FirstHead: firstHead, Idle: p.limits.idle, Stall: p.limits.stall, Head: maxHead, Drain: p.drain}
+	head := shortHead
+	if h.holdsLong {
+		head = maxHead
+	}
+	return inspect.Limits{FirstHead: firstHead, Idle: h.limits.idle, Stall: h.limits.stall, Head: head, Drain: h.drain}
 }
 
 // connect judges a CONNECT (PRX-11, PRX-20 to PRX-22). The decider is asked about the requests inside.
@@ -78,7 +97,7 @@ func (h *handler) connect(target string) (*inspect.Outgoing, inspect.Answer) {
 	}
 	select {
 	case h.tunnels <- struct{}{}:
-		h.slot = true
+		h.holdsTunnel = true
 	default:
 		return nil, refuse(markTunnels, "", "CONNECT")
 	}

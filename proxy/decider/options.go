@@ -48,6 +48,7 @@ type limits struct {
 	shutdown    time.Duration // for what is open at the end
 	tunnels     int
 	connections int
+	longHeads   int // connections on which a head may be longer than shortHead
 }
 
 // defaultRanges are the private ranges that no name may lead to unless a literal exempts an address (PRX-67).
@@ -62,7 +63,7 @@ func newSettings(opts []Option) (*settings, error) {
 		serving:        func() {},
 		limits: limits{
 			handshake: 10 * time.Second, head: 10 * time.Second, plainHead: 60 * time.Second, idle: 6 * time.Second,
-			stall: 300 * time.Second, dial: 30 * time.Second, shutdown: time.Second, tunnels: 256, connections: 2048,
+			stall: 300 * time.Second, dial: 30 * time.Second, shutdown: time.Second, tunnels: 256, connections: 1024, longHeads: 96,
 		},
 	}
 	for _, o := range opts {

@@ -22,6 +22,7 @@ type proxyRun struct {
 	held     budget
 	tunnels  chan struct{} // one for each tunnel
 	slots    chan struct{} // one for each connection
+	long     chan struct{} // one for each connection that may send long heads
 
 	ctx   context.Context // its end cuts everything
 	drain context.Context // its end closes what is idle, and the rest after its answer
@@ -73,6 +74,7 @@ func newProxy(s *settings, l *link) (*proxyRun, error) {
 	return &proxyRun{
 		settings: s, link: l, dialer: dialer, stripped: newStripper(s.strip),
 		tunnels: make(chan struct{}, s.limits.tunnels), slots: make(chan struct{}, s.limits.connections),
+		long: make(chan struct{}, s.limits.longHeads),
 	}, nil
 }
 

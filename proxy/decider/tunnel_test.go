@@ -262,3 +262,19 @@ func TestPRX70_Options(t *testing.T) {
 		}
 	}
 }
+
+func TestPRX69_LongHeadsAreFew(t *testing.T) {
+	r := start(t, allowAll, withLimits(func(l *limits) { l.longHeads = 1 }))
+	first := r.dial()
+	first.say("GET http://" + r.up.host + "/ HTTP/1.1\r\n")
+	request := "GET http://U/?" + strings.Repeat("q", 100<<10) + " HTTP/1.1\r\nHost: U\r\n\r\n"
+	c := r.say("GET http://other.test/ HTTP/1.1\r\nHost: other.test\r\n\r\n") // both have been accepted
+	c.hears("GET")
+	r.say(request).refused("a second long head", 400, "bad_request", "")
+	first.say("Host: " + r.up.host + "\r\na: " + strings.Repeat("b", 60000) + "\r\nb: " + strings.Repeat(" ", 100<<10) + "c\r\n\r\n")
+	r.want("req", 1)
+	r.allow(1)
+	if got := first.hears("GET"); got.status != 200 {
+		t.Errorf("the first: %v", got)
+	}
+}
