@@ -225,6 +225,7 @@ func (b *box) filesWith(texts []string) (found []string) {
 // that srt was given.
 func TestCRED_35_NoCore(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
+		b.ownTemp()
 		_, masked := b.plant("localhost")
 		dumps := func(c cfg) (bool, string) {
 			words := append([]string{"sh", "-c", `ulimit -c unlimited 2>/dev/null; exec env GOTRACEBACK=crash "$@"`, "sh"},
