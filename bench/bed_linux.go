@@ -210,14 +210,19 @@ type settings struct {
 	domains   []string
 	denyWrite []string
 	masks     []string // credential files
+	authority string   // that upstream servers may be verified with, absolute; TLS is terminated unless it is empty
 }
 
 // place makes a folder called name and a settings file beside it; fill puts things into the folder, or is nil.
 func (b *bed) place(name string, who person, s settings, fill func(folder string) error) (place, error) {
 	p := place{folder: filepath.Join(b.folder, name+"-"+who.name), who: who}
 	p.settings = p.folder + ".json"
+	network := map[string]any{"allowedDomains": s.domains, "deniedDomains": []string{}}
+	if s.authority != "" {
+		network["tlsTerminate"] = map[string]any{"extraCaCertPaths": []string{s.authority}}
+	}
 	content := map[string]any{
-		"network":    map[string]any{"allowedDomains": s.domains, "deniedDomains": []string{}},
+		"network":    network,
 		"filesystem": map[string]any{"denyRead": []string{}, "allowWrite": []string{"."}, "denyWrite": orEmpty(s.denyWrite)},
 	}
 	if len(s.masks) > 0 {

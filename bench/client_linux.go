@@ -226,6 +226,8 @@ func (c *client) once(kind string) func() error {
 			return func() error { return err }
 		}
 		return func() error { return pingPong(conn, b[:]) }
+	case "tls-get", "tls-new":
+		return c.tlsOnce(kind)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, Proxy: http.ProxyURL(c.proxy),
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -277,13 +279,24 @@ func parallel(n int, work func() error) error {
 	return nil
 }
 
-// idleMode: TUNNELS TARGET WAY. Opens that many tunnels, says "ready", and holds them until standard input ends.
+// idleMode: TUNNELS TARGET WAY. Opens that many tunnels, says "ready", and holds them until standard input ends. With way
+// "tls" they are connections over TLS that have had a response, with "tls-busy" they have begun to get one.
 func idleMode(args []string) error {
 	n, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
 	}
 	var open []net.Conn
+	if args[2] == "tls" || args[2] == "tls-busy" {
+		c, err := newClient(args[1], args[2])
+		if err != nil {
+			return err
+		}
+		if err := c.holdTLS(n, args[2] == "tls-busy"); err != nil {
+			return err
+		}
+		n = 0
+	}
 	for range n {
 		c, err := newClient(args[1], args[2])
 		if err != nil {

@@ -46,6 +46,9 @@ func modes() map[string]func(args []string) error {
 		"load-idle":     idleMode,
 		"load-stamp":    stampMode,
 		"load-warm":     warmMode,
+		"load-relay":    relayMode,
+
+		"load-tls-transfer": tlsTransferMode,
 	}
 }
 
@@ -57,6 +60,7 @@ var sections = []struct {
 	{"start", starts},
 	{"warm", warm},
 	{"network", network},
+	{"tls", terminated},
 	{"memory", memory},
 	{"entries", entries},
 	{"work", work},
@@ -69,7 +73,7 @@ func bench() error {
 	flag.StringVar(&o.cache, "cache", "bench/.cache", "where to install the reference")
 	flag.BoolVar(&o.quick, "quick", false, "a fifth of the runs")
 	flag.BoolVar(&o.reference, "reference", true, "measure the npm reference too")
-	only := flag.String("only", "", "comma-separated sections: start, warm, network, memory, entries, work, exit; empty: all")
+	only := flag.String("only", "", "comma-separated sections: start, warm, network, tls, memory, entries, work, exit; empty: all")
 	flag.Parse()
 	b, err := newBed(o)
 	if err != nil {

@@ -78,10 +78,15 @@ func (b *bed) exchanges(p place, peers []peer, s *server, way, how string) []gro
 // transfer measures throughput, and what client and sandbox together spend on it. The server's part is the same for
 // every peer and not counted.
 func (b *bed) transfer(p place, peers []peer, direction string, tunnels int, target, way, how string) []group {
+	return b.move("load-transfer", p, peers, direction, tunnels, target, way, how)
+}
+
+// move is transfer with a load of its own.
+func (b *bed) move(load string, p place, peers []peer, direction string, tunnels int, target, way, how string) []group {
 	what := fmt.Sprintf("tunnels %s, %d at once, %s", direction, tunnels, how)
 	spent := map[string][]float64{}
 	rows := alternate(b.runs(6), peers, func(r peer) (float64, error) {
-		got, err := r.run(p, b.self, "load-transfer", direction, strconv.Itoa(tunnels), "1", target, way)
+		got, err := r.run(p, b.self, load, direction, strconv.Itoa(tunnels), "1", target, way)
 		if err != nil {
 			return 0, err
 		}

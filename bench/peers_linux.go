@@ -20,7 +20,9 @@ type peer struct {
 	argv func(p place, command []string) []string
 	path string // folders in front of PATH
 	slow bool   // takes a fifth of the runs
-	why  string // why it cannot run; empty: it can
+	// beside is what a process that serves the peer, and that no run of it waits for, has spent so far; nil: there is none.
+	beside func() (time.Duration, error)
+	why    string // why it cannot run; empty: it can
 }
 
 // outside runs the command as it is.
@@ -101,14 +103,29 @@ func (r peer) run(p place, command ...string) (result, error) {
 	cmd := r.command(ctx, p, command...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	before, err := r.spentBeside()
+	if err != nil {
+		return result{}, err
+	}
 	start := time.Now()
-	err := cmd.Run()
+	err = cmd.Run()
 	end := time.Now()
 	if err != nil {
 		return result{}, fmt.Errorf("%w: %s", err, stderr.String())
 	}
-	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	after, err := r.spentBeside()
+	if err != nil {
+		return result{}, err
+	}
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() + after - before
 	return result{end.Sub(start), cpu, stdout.String(), end}, nil
+}
+
+func (r peer) spentBeside() (time.Duration, error) {
+	if r.beside == nil {
+		return 0, nil
+	}
+	return r.beside()
 }
 
 // alternate measures every peer n times in turn. A peer that fails once is out, with its reason in the row.

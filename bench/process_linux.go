@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -115,6 +116,9 @@ func (h *held) footprint(line string) (float64, error) {
 	sum := 0.0
 	for _, pid := range h.rest {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has ended
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -166,11 +170,15 @@ func memory(b *bed) []group {
 
 // idleTunnels measures how much memory 1,000 open tunnels add to a sandbox, for each.
 func (b *bed) idleTunnels(p place, peers []peer, target string, pss func(*held) (float64, error)) group {
-	const tunnels = 1000
-	return group{"memory of an idle tunnel, of 1,000", "KiB", alternate(4, peers, func(r peer) (float64, error) {
+	return b.addedBy("memory of an idle tunnel, of 1,000", 1000, p, peers, target, "proxy", pss)
+}
+
+// addedBy measures how much memory a number of tunnels adds to a sandbox, for each.
+func (b *bed) addedBy(what string, tunnels int, p place, peers []peer, target, way string, pss func(*held) (float64, error)) group {
+	return group{what, "KiB", alternate(4, peers, func(r peer) (float64, error) {
 		var sizes [2]float64
 		for i, n := range []int{0, tunnels} {
-			h, err := b.hold(r, p, strconv.Itoa(n), target, "proxy")
+			h, err := b.hold(r, p, strconv.Itoa(n), target, way)
 			if err != nil {
 				return 0, err
 			}
@@ -179,7 +187,7 @@ func (b *bed) idleTunnels(p place, peers []peer, target string, pss func(*held) 
 				return 0, err
 			}
 		}
-		return (sizes[1] - sizes[0]) / tunnels, nil
+		return (sizes[1] - sizes[0]) / float64(tunnels), nil
 	})}
 }
 
