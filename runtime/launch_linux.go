@@ -208,7 +208,8 @@ func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	unset, replace := l.cmd.masks.variables()
 	in := policy.EnvironInput{
 		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.secret(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
-		Debug: l.cmd.Debug, Unset: unset, Replace: replace, Trust: l.trust.variables, JavaOptions: l.trust.java, SafeDirectories: l.cfg.Git.SafeDirectories,
+		Debug: l.cmd.Debug, Unset: unset, Replace: replace, Trust: l.trust.variables, JavaOptions: l.trust.java,
+		AWSKey: l.cmd.masks.signsAWS(), SafeDirectories: l.cfg.Git.SafeDirectories,
 		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir, JavaAgent: l.cfg.JavaAgentJarPath,
 	}
 	if !l.cfg.Filesystem.Disabled {

@@ -59,6 +59,9 @@ func (c *Cmd) mask(base []string) error {
 	return nil
 }
 
+// signsAWS tells whether requests of the command are signed again with an AWS key (CRED-27).
+func (m *masks) signsAWS() bool { return m.masked != nil && m.masked.SignsAWS() }
+
 // variables are those that the command must not have, and those that it has with another value (CRED-3, CRED-4).
 func (m *masks) variables() (unset []string, replace map[string]string) {
 	if m.masked == nil {

@@ -51,6 +51,7 @@ func (m *Masked) recordPairs(spec Spec, rules map[string]*config.EnvCredential, 
 		switch {
 		case p.key != nil && p.id != nil:
 			m.store.recordPair(p)
+			m.signsAWS = true
 		case p.key != nil && !masksWhole(rules[names.AccessKeyIDVar]):
 			m.warn(fmt.Sprintf("credentials.envVars masks %s but not %s, so AWS requests are signed with the fake and "+
 				"fail; mask both as a whole", names.SecretAccessKeyVar, names.AccessKeyIDVar))

@@ -58,6 +58,9 @@ func TestPairsCRED27(t *testing.T) {
 		if got := pairTexts(t, s, "api.example.com"); got != tc.want {
 			t.Errorf("CRED-27: %s: %q, want %q", tc.rule, got, tc.want)
 		}
+		if l.SignsAWS() != (tc.want != "") {
+			t.Errorf("CRED-27: %s: signs %v", tc.rule, l.SignsAWS())
+		}
 		if got := pairTexts(t, s, "example.org"); got != "" {
 			t.Errorf("CRED-28: %s: %q where no key may go", tc.rule, got)
 		}

@@ -72,9 +72,14 @@ func policyRefusal(shape string, pass bool) *Refused {
 	if pass {
 		return nil
 	}
+	hint := ""
+	if shape == "streaming" {
+		hint = " Clients of AWS sign the body as a whole instead if AWS_REQUEST_CHECKSUM_CALCULATION is when_required and nothing " +
+			"asks for a checksum."
+	}
 	return &Refused{Reason: "AWS SigV4 " + shape + " request uses a masked credential but cannot be re-signed by the " +
 		"sandbox proxy; denied by policy. Set credentials.sigv4." + shape + " to \"passthrough\" to forward it with the " +
-		"signature that it has, which the server will not accept."}
+		"signature that it has, which the server will not accept." + hint}
 }
 
 // unsignable is the answer to a request of a masked key that cannot be signed again (CRED-31).

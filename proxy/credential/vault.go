@@ -42,6 +42,7 @@ type Masked struct {
 	store       *Store
 	variables   []Variable
 	files       []*entry // by index in credentials.files; nil: not masked
+	signsAWS    bool
 	warn, debug func(string)
 }
 
@@ -76,6 +77,9 @@ func (k kind) noun() string {
 // Variables returns what differs from srt's own environment: masked variables with their fakes, and those to leave out
 // (CRED-3, CRED-4). The caller may keep it.
 func (m *Masked) Variables() []Variable { return slices.Clone(m.variables) }
+
+// SignsAWS reports whether an AWS key is masked and set as a whole, so that requests are signed again (CRED-27).
+func (m *Masked) SignsAWS() bool { return m.signsAWS }
 
 // Mask prepares the fakes of one launch (CRED-1 to CRED-6). Variables are read now, files when File asks for them.
 //

@@ -44,6 +44,9 @@ type EnvironInput struct {
 	JavaAgent string
 	// JavaOptions are further options for every JVM, parted by blanks and quoted as it reads them. Empty: none.
 	JavaOptions string
+	// AWSKey says that an AWS key is among Replace (CRED-27). AWS_REQUEST_CHECKSUM_CALCULATION then is when_required unless
+	// something else is inherited or Unset names it.
+	AWSKey bool
 	// PWD is the working directory of the command. Empty: the inherited variable stays.
 	PWD string
 }
@@ -105,6 +108,9 @@ func Environ(in EnvironInput) []string {
 		for _, v := range in.Trust {
 			e.generated[v.Name] = v.Value
 		}
+		if in.AWSKey && e.inherits(awsChecksums) == "" && !slices.Contains(in.Unset, awsChecksums) {
+			e.generated[awsChecksums] = "when_required"
+		}
 	}
 	e.safeDirectories(in.SafeDirectories)
 	if in.TMPDIR != "" {
@@ -118,6 +124,11 @@ func Environ(in EnvironInput) []string {
 	}
 	return e.list()
 }
+
+// awsChecksums tells the clients of AWS when to send a checksum that nobody has asked for. By default (when_supported) they
+// send one after the body, and sign the body chunk by chunk or not at all: a shape that cannot be signed again (CRED-29).
+// Otherwise they sign the body as a whole, which guards it no less.
+const awsChecksums = "AWS_REQUEST_CHECKSUM_CALCULATION"
 
 // environ is an environment in the making.
 type environ struct {

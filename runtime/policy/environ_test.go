@@ -286,3 +286,26 @@ func TestEnviron_NET92(t *testing.T) {
 		}
 	}
 }
+
+// TestEnviron_CRED30_AWS: with a masked AWS key clients are told to sign what can be signed again, unless told otherwise.
+func TestEnviron_CRED30_AWS(t *testing.T) {
+	const name = "AWS_REQUEST_CHECKSUM_CALCULATION"
+	for _, test := range []struct {
+		rule, want string
+		base       []string
+		unset      []string
+		none       bool
+	}{
+		{rule: "a key", want: "when_required"},
+		{rule: "no key", none: true},
+		{rule: "inherited", base: []string{name + "=when_supported"}, want: "when_supported"},
+		{rule: "inherited without a value", base: []string{name + "="}, want: "when_required"},
+		{rule: "denied", base: []string{name + "=when_supported"}, unset: []string{name}},
+	} {
+		in := sandboxed(test.base...)
+		in.AWSKey, in.Unset = !test.none, test.unset
+		if got, _ := Lookup(Environ(in), name); got != test.want {
+			t.Errorf("%s: %q, want %q", test.rule, got, test.want)
+		}
+	}
+}
