@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -180,7 +181,7 @@ func TestTLS44_SlowReadersLoseNothing(t *testing.T) {
 		m, err = io.CopyN(io.Discard, resp.Body, step)
 		n += m
 	}
-	if n != size || err != io.EOF || <-sent != size {
+	if n != size || !errors.Is(err, io.EOF) || <-sent != size {
 		t.Errorf("%d of %d bytes, %v", n, size, err)
 	}
 	c.tls.Close()
