@@ -29,7 +29,7 @@ func (s *Server) serveS3(w http.ResponseWriter, r *http.Request, signed Signed, 
 	_, batch := q["delete"]
 	switch {
 	case key == "" && r.Method == http.MethodPut:
-		w.Header().Set("Location", "/"+bucket)
+		w.Header().Set("Location", "/"+encode(bucket, true))
 	case key == "" && r.Method == http.MethodPost && batch:
 		s.deleteMany(w, bucket, body)
 	case key == "" && r.Method == http.MethodGet:

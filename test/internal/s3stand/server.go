@@ -78,6 +78,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.Fault = err.(*Fault) //nolint:errorlint,errcheck,forcetypeassert // Verify says so
 	}
 	s.arrived = append(s.arrived, a)
+	if a.Fault == nil {
+		w.Header().Set("Stand-Verified", "yes") // whatever the service then says
+	}
 	switch {
 	case a.Fault != nil:
 		a.Fault.write(w, r)
