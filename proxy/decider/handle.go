@@ -47,15 +47,20 @@ type opened struct {
 	br   *bufio.Reader
 }
 
-// serve serves one connection and closes it.
-func (p *proxyRun) serve(conn net.Conn) {
-	defer func() { _ = conn.Close() }()
-	h := &handler{proxyRun: p}
+// takeLong reports whether the next connection may send long heads.
+func (p *proxyRun) takeLong() bool {
 	select {
 	case p.long <- struct{}{}:
-		h.holdsLong = true
+		return true
 	default:
+		return false
 	}
+}
+
+// serve serves one connection and closes it.
+func (p *proxyRun) serve(conn net.Conn, long bool) {
+	defer func() { _ = conn.Close() }()
+	h := &handler{proxyRun: p, holdsLong: long}
 	defer h.release()
 	inspect.Serve(p.ctx, conn, nil, h, h.inspectLimits(p.limits.plainHead))
 	if h.opened != nil && h.opened.conn != nil {
@@ -172,6 +177,7 @@ func (h *handler) Judge(ctx context.Context, r *inspect.Request) (*inspect.Outgo
 		h.log.Debug("decider: refused", "method", r.Method, "host", d.host.Name, "port", d.port, "why", no.text)
 		return nil, refuse(no.mark, no.text, r.Method)
 	case err != nil:
+		h.log.Debug("decider: the client has left", "method", r.Method, "host", d.host.Name, "port", d.port)
 		return nil, nil
 	case v.action != actionAllow:
 		h.log.Debug("decider: denied", "method", r.Method, "host", d.host.Name, "port", d.port, "status", v.status)

@@ -127,9 +127,10 @@ func (p *proxyRun) accept(ln net.Listener, stop <-chan struct{}) error {
 		conn, err := ln.Accept()
 		if err == nil {
 			delay = 0
+			long := p.takeLong()
 			p.conns.Go(func() {
 				defer func() { <-p.slots }()
-				p.serve(conn)
+				p.serve(conn, long)
 			})
 			continue
 		}

@@ -3,6 +3,7 @@ package decider
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 )
@@ -263,10 +264,12 @@ func TestPRX60_LinkEndsWithRequestsPending(t *testing.T) {
 }
 
 func TestPRX58_ClientThatLeft(t *testing.T) {
-	r := start(t, allowAll)
+	left := make(chan struct{}, 1)
+	r := start(t, allowAll, WithLogger(slog.New(slog.NewTextHandler(logged{"the client has left", left}, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 	c := r.say("GET http://U/ HTTP/1.1\r\nHost: U\r\n\r\n")
 	r.want("req", 1)
 	_ = c.Close()
+	await(t, left)
 	other := r.say("GET http://U/other HTTP/1.1\r\nHost: U\r\n\r\n")
 	r.want("req", 2) // no cancel message came before
 	r.allow(1)
@@ -340,4 +343,17 @@ func TestPRX6_IdleConnectionsCloseAtTheEnd(t *testing.T) {
 	if _, err := r.tryDial(); err == nil {
 		t.Error("it still accepts")
 	}
+}
+
+// logged signals lines that hold a text.
+type logged struct {
+	text string
+	seen chan struct{}
+}
+
+func (l logged) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), l.text) {
+		l.seen <- struct{}{}
+	}
+	return len(line), nil
 }
