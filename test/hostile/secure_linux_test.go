@@ -129,11 +129,11 @@ func (s *web) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) 
 	times := s.names[name]
 	s.mu.Unlock()
 	switch {
-	case name == "wrongname.test":
+	case name == "wrongname.srv.test":
 		return s.ca.issue("other.test", time.Hour)
-	case name == "expired.test":
+	case name == "expired.srv.test":
 		return s.ca.issue(name, -time.Minute)
-	case name == "stranger.test", strings.HasPrefix(name, "changing") && times > 1:
+	case name == "stranger.srv.test", strings.HasPrefix(name, "changing") && times > 1:
 		return s.stranger.issue(name, time.Hour)
 	}
 	return s.ca.issue(name, time.Hour)

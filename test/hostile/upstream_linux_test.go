@@ -104,10 +104,10 @@ func TestTLS35_HostileServers(t *testing.T) {
 	}
 	stage.Each(t, func(s *stage.Stage) {
 		at.trusted(s)
-		r := w.python(s, rules{Allow: []string{"*.test"}, Network: map[string]any{"tlsTerminate": map[string]any{}}}, `from secure import *
+		r := w.python(s, rules{Allow: []string{"*.srv.test"}, Network: map[string]any{"tlsTerminate": map[string]any{}}}, `from secure import *
 import http.client
 def try_(n, path):
-    s = tunnel("n" + str(n) + ".test:8443", verify=True); s.settimeout(60)
+    s = tunnel("n" + str(n) + ".srv.test:8443", verify=True); s.settimeout(60)
     s.sendall(get(path, "x"))
     r = http.client.HTTPResponse(s); whole = True; body = b""
     try:
@@ -156,16 +156,16 @@ func TestTLS36_ServersThatAreNotTheirs(t *testing.T) {
 	stage.Each(t, func(s *stage.Stage) {
 		at.trusted(s)
 		at.take()
-		changing := "changing-" + s.Who.Name + ".test"
-		r := w.python(s, rules{Allow: []string{"*.test"}, Network: map[string]any{"tlsTerminate": map[string]any{}}}, `from secure import *
+		changing := "changing-" + s.Who.Name + ".srv.test"
+		r := w.python(s, rules{Allow: []string{"*.srv.test"}, Network: map[string]any{"tlsTerminate": map[string]any{}}}, `from secure import *
 for host in sys.argv[1:]:
     for i in range(2):
         s = tunnel(host + ":8443", verify=True); s.sendall(get("/secret", "x"))
         h = head(s).decode().split("\r\n"); tag = [l for l in h if l.startswith("X-Proxy-Error")]
         print(host, h[0], *tag)
-done()`, "wrongname.test", "expired.test", "stranger.test", changing)
+done()`, "wrongname.srv.test", "expired.srv.test", "stranger.srv.test", changing)
 		var want strings.Builder
-		for _, host := range []string{"wrongname.test", "expired.test", "stranger.test"} {
+		for _, host := range []string{"wrongname.srv.test", "expired.srv.test", "stranger.srv.test"} {
 			for range 2 {
 				fmt.Fprintf(&want, "%s HTTP/1.1 502 Bad Gateway X-Proxy-Error: upstream-tls\n", host)
 			}
