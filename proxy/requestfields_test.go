@@ -82,7 +82,7 @@ func TestTLS32_TLS33_WhatGoesOut(t *testing.T) {
 	}
 }
 
-// TestREQ15_REQ16_REQ21_Decisions: the verdicts and edits of a filter, on both paths.
+// TestREQ15_REQ16_REQ21_Decisions: the verdicts and edits of a filter, on both paths (cases 16 and 19).
 func TestREQ15_REQ16_REQ21_Decisions(t *testing.T) {
 	returns := func(d FilterDecision, err error) RequestFilter {
 		return func(context.Context, *FilterRequest) (FilterDecision, error) { return d, err }

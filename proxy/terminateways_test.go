@@ -231,3 +231,26 @@ func TestTLS1_TLS39_TLS42_TLS43_Defaults(t *testing.T) {
 		t.Errorf("TLS-39: %v; TLS-43: %v", got, firstHead)
 	}
 }
+
+// TestCRED36_CRED22_ResponsesAreNotTouched: what a server repeats is passed on, the value and a sentinel alike. Where a value may not go
+// there is none to be repeated.
+func TestCRED36_CRED22_ResponsesAreNotTouched(t *testing.T) {
+	repeats := func(r *http.Request, body string) string {
+		answer := r.Header.Get("A") + " " + body
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nB: %s\r\nContent-Length: %d\r\n\r\n%s", r.Header.Get("A"), len(answer), answer)
+	}
+	o := serveOrigin(t, "name.test", repeats)
+	for host, want := range map[string]string{"name.test": secretToken, "elsewhere.test": ""} {
+		store, fakes := masking(t, map[string]string{"GH_TOKEN": secretToken}, host)
+		fake := fakes["GH_TOKEN"]
+		if want == "" {
+			want = fake
+		}
+		h := terminating(t, o, func(opts *Options) { opts.Credentials = store })
+		status, header, body := h.shake("name.test").ask("POST / HTTP/1.1\r\nHost: x\r\nA: %s\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", fake, len(fake), fake)
+		if status != 200 || header.Get("B") != want || body != want+" "+fake {
+			t.Errorf("for %s: %d %q %q", host, status, header.Get("B"), body)
+		}
+		h.free()
+	}
+}
