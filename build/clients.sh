@@ -15,6 +15,7 @@ node:nodejs
 npm:npm
 /usr/bin/python3:python3
 /usr/lib/python3/dist-packages/requests/__init__.py:python3-requests
+/usr/lib/python3/dist-packages/websocket/__init__.py:python3-websocket
 /usr/lib/python3/dist-packages/pip/__init__.py:python3-pip
 javac:default-jdk-headless
 psql:postgresql-client
@@ -33,6 +34,8 @@ gpg-agent:gpg-agent
 gpg:gpg
 socat:socat
 dig:bind9-dnsutils
+/usr/bin/aws:awscli
+/usr/lib/python3/dist-packages/boto3/__init__.py:python3-boto3
 musl-gcc:musl-tools
 "
 

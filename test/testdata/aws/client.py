@@ -4,6 +4,7 @@ import os
 import sys
 
 import boto3
+import botocore
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -62,11 +63,15 @@ def checksum():
 
 
 def stream():
-    client("s3", request_checksum_calculation="when_supported").put_object(Bucket="b", Key="c", Body=io.BytesIO(b"c"))
+    client("s3").put_object(Bucket="b", Key="c", Body=io.BytesIO(b"c"))
+
+
+def skewed():
+    client("s3").put_object(Bucket="b", Key="late", Body=b"l")
 
 
 def presigned():
-    url = client("s3").generate_presigned_url("get_object", {"Bucket": "b", "Key": "plain"})
+    url = client("s3").generate_presigned_url("get_object", {"Bucket": "b", "Key": "c"})
     answer = URLLib3Session(verify=os.environ["AWS_CA_BUNDLE"],
                             proxies={"https": os.environ.get("HTTPS_PROXY")}).send(AWSRequest("GET", url).prepare())
     print(answer.status_code, answer.text.strip())
@@ -83,6 +88,10 @@ def services():
 
 def code(e):
     return "%s %s" % (e.response["Error"]["Code"], e.response["Error"]["Message"])
+
+
+def version():
+    print("trailers" if tuple(map(int, botocore.__version__.split(".")[:2])) >= (1, 36) else "no trailers")
 
 
 for case in sys.argv[2:]:
