@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -206,5 +207,63 @@ func TestPRX6_13_51_55_67_Defaults(t *testing.T) {
 		if row.got != row.want {
 			t.Errorf("%s: %v, want %v", row.rule, row.got, row.want)
 		}
+	}
+}
+
+// failing is a stream whose two directions end with errors of the system, once it may.
+type failing struct {
+	read, write error
+	closed      chan struct{}
+}
+
+func (s *failing) Read([]byte) (int, error) {
+	if s.read == nil {
+		<-s.closed
+		return 0, net.ErrClosed
+	}
+	return 0, s.read
+}
+
+func (s *failing) Write(p []byte) (int, error) {
+	if s.write == nil {
+		return len(p), nil
+	}
+	return 0, s.write
+}
+
+func (s *failing) Close() error { close(s.closed); return nil }
+
+// TestPRX60_ReasonsOfTheSystemAndOfIDs: a broken stream and the last id end the link with the cause as it is spelled, and nothing can be
+// asked after that.
+func TestPRX60_ReasonsOfTheSystemAndOfIDs(t *testing.T) {
+	for _, tc := range []struct {
+		stream *failing
+		newest uint64
+		want   string
+	}{
+		{&failing{read: syscall.ECONNRESET}, 0, "decider: read error: connection reset by peer"},
+		{&failing{read: io.EOF}, 0, "decider: decider closed the stream"},
+		{&failing{write: syscall.ENOSPC}, 0, "decider: write error: no space left on device"},
+		{&failing{write: syscall.EPIPE}, 0, "decider: decider closed the output stream"},
+		{&failing{}, maxInteger, "decider: request ids exhausted"},
+	} {
+		tc.stream.closed = make(chan struct{})
+		l := newLink(tc.stream, newDiscard())
+		if tc.newest > 0 {
+			l.mu.Lock()
+			l.book.newest = tc.newest
+			l.mu.Unlock()
+			if id, err := l.ask(&question{}, newWaiting()); err == nil || id != 0 {
+				t.Errorf("%s: id %d", tc.want, id)
+			}
+		}
+		await(t, l.dead)
+		if got := l.err.Error(); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+		if id, err := l.ask(&question{}, newWaiting()); !errors.Is(err, errDead) || id != 0 {
+			t.Errorf("%s: then id %d, %v", tc.want, id, err)
+		}
+		l.close()
 	}
 }
