@@ -209,12 +209,12 @@ func (w *world) sshKey(s *stage.Stage) {
 	s.Must(os.Chmod(path, 0o600))
 }
 
-// build compiles what the tests run inside: the Go program of this package, and the Java program.
+// build compiles what the tests run inside: the Go program of this package, and the Java programs.
 func (w *world) build(t *testing.T) {
 	t.Helper()
 	goget := exec.Command("go", "build", "-o", w.path("goget"), "./internal/goget")
 	goget.Env = append(os.Environ(), "CGO_ENABLED=0")
-	for _, cmd := range []*exec.Cmd{goget, exec.Command("javac", "--release", "11", "-d", w.path("java"), "testdata/Get.java")} {
+	for _, cmd := range []*exec.Cmd{goget, exec.Command("javac", "--release", "11", "-d", w.path("java"), "testdata/Get.java", "testdata/Send.java")} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v\n%s", cmd.Args, err, out)
 		}

@@ -19,7 +19,7 @@ import (
 // servePackages puts a package of npm, one of pip and a repository of apt on the web servers.
 func (w *world) servePackages(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
-	w.npm(t, mux)
+	w.npm(t, mux, "")
 	w.pip(t, mux)
 	w.apt(t, mux)
 }
@@ -32,8 +32,8 @@ func fixed(mux *http.ServeMux, path, kind string, data []byte) {
 	})
 }
 
-// npm serves one package in a registry beneath /npm/.
-func (w *world) npm(t *testing.T, mux *http.ServeMux) {
+// npm serves one package in a registry beneath /npm/, which clients see beneath top.
+func (w *world) npm(t *testing.T, mux *http.ServeMux, top string) {
 	t.Helper()
 	var archive bytes.Buffer
 	packed := gzip.NewWriter(&archive)
@@ -54,7 +54,7 @@ func (w *world) npm(t *testing.T, mux *http.ServeMux) {
 		_ = json.NewEncoder(out).Encode(map[string]any{ // the client may be gone
 			"name": "srt-hello", "dist-tags": map[string]any{"latest": "1.0.0"},
 			"versions": map[string]any{"1.0.0": map[string]any{"name": "srt-hello", "version": "1.0.0",
-				"dist": map[string]any{"tarball": "https://" + r.Host + "/npm/srt-hello.tgz",
+				"dist": map[string]any{"tarball": "https://" + r.Host + top + "/npm/srt-hello.tgz",
 					"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:])}}},
 		})
 	})
@@ -79,7 +79,7 @@ func (w *world) pip(t *testing.T, mux *http.ServeMux) {
 		must(t, err)
 	}
 	must(t, files.Close())
-	fixed(mux, "/simple/srt-hello/", "text/html", fmt.Appendf(nil, `<!DOCTYPE html><a href="/wheels/%s#sha256=%x">%[1]s</a>`,
+	fixed(mux, "/simple/srt-hello/", "text/html", fmt.Appendf(nil, `<!DOCTYPE html><a href="../../wheels/%s#sha256=%x">%[1]s</a>`,
 		file, sha256.Sum256(wheel.Bytes())))
 	fixed(mux, "/wheels/"+file, "application/octet-stream", wheel.Bytes())
 }

@@ -45,12 +45,9 @@ func (w *world) serveWeb(t *testing.T) {
 	mux.HandleFunc("/{$}", func(out http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(out, "%s by %s\n", greeting, r.Proto)
 	})
-	mux.Handle("/git/", &cgi.Handler{
-		Path: gitBackend(t), Root: "/git",
-		Env:    []string{"GIT_PROJECT_ROOT=" + w.path("git"), "GIT_HTTP_EXPORT_ALL=1", "HOME=" + w.dir, "PATH=/usr/bin:/bin"},
-		Stderr: io.Discard,
-	})
+	mux.Handle("/git/", w.gitServer(t))
 	w.servePackages(t, mux)
+	w.servePrivate(t, mux)
 	handler := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"Proxy-Authorization", "Via", "X-Forwarded-For"} { // NET-30
 			if got := r.Header.Get(name); got != "" {
@@ -69,6 +66,16 @@ func (w *world) serveWeb(t *testing.T) {
 	}
 	for _, l := range w.listen(t, httpsPort) {
 		go func() { _ = secure.ServeTLS(l, "", "") }()
+	}
+}
+
+// gitServer serves the repositories for the web servers beneath /git/, for reading and writing.
+func (w *world) gitServer(t *testing.T) http.Handler {
+	t.Helper()
+	return &cgi.Handler{
+		Path: gitBackend(t), Root: "/git",
+		Env:    []string{"GIT_PROJECT_ROOT=" + w.path("git"), "GIT_HTTP_EXPORT_ALL=1", "HOME=" + w.dir, "PATH=/usr/bin:/bin"},
+		Stderr: io.Discard,
 	}
 }
 

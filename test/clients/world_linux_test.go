@@ -63,7 +63,8 @@ type world struct {
 	hosts  atomic.Int64
 
 	mu      sync.Mutex
-	arrived map[string]int // connections, by the address and port they came to
+	arrived map[string]int     // connections, by the address and port they came to
+	private map[string]*visits // by the name of the server
 	faults  []string
 }
 
@@ -85,7 +86,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	must(t, os.Chmod(dir, 0o755))
-	w := &world{dir: dir, inside: make(chan func()), arrived: map[string]int{}}
+	w := &world{dir: dir, inside: make(chan func()), arrived: map[string]int{}, private: map[string]*visits{}}
 	_, err = os.Stat("/proc/net/if_inet6")
 	w.six = err == nil
 	ready := make(chan error)

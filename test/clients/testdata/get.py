@@ -1,4 +1,4 @@
-"""Prints what a server answers, in the way that the first argument names."""
+"""Prints what a server answers, in the way that the first argument names. TOKEN, where it is set, is a bearer token."""
 import asyncio
 import errno
 import os
@@ -6,19 +6,48 @@ import socket
 import ssl
 import sys
 
+BEARER = {"Authorization": "Bearer " + os.environ["TOKEN"]} if "TOKEN" in os.environ else {}
+
 
 def with_requests(*urls):
     import requests
     for url in urls:
-        answer = requests.get(url, timeout=60)
+        answer = requests.get(url, headers=BEARER, timeout=60)
         answer.raise_for_status()
         print("requests", answer.text)
 
 
+def with_requests_basic(url):
+    """A user and a password, in JSON as well."""
+    import requests
+    token = os.environ["TOKEN"]
+    answer = requests.post(url, json={"token": token}, auth=("me", token), timeout=60)
+    answer.raise_for_status()
+    print("requests", answer.text)
+
+
+def with_requests_netrc(url):
+    import requests
+    answer = requests.get(url, timeout=60)
+    answer.raise_for_status()
+    print("requests", answer.text)
+
+
 def with_urllib(*urls):
-    from urllib.request import urlopen
+    from urllib.request import Request, urlopen
     for url in urls:
-        print("urllib", urlopen(url, timeout=60).read().decode())
+        print("urllib", urlopen(Request(url, headers=BEARER), timeout=60).read().decode())
+
+
+def with_websocket(url):
+    import websocket
+    connection = websocket.create_connection(url, timeout=60, header=["%s: %s" % pair for pair in BEARER.items()])
+    for size in (5, 200, 70000):
+        connection.send("x" * size)
+        if connection.recv() != "x" * size:
+            sys.exit("the echo of %d bytes is another" % size)
+    connection.close()
+    print("websocket echoes")
 
 
 async def over(host, port, context):

@@ -1,5 +1,5 @@
-// Command goget prints what each URL of its arguments answers, as Go's net/http gets it with its usual settings. It exits 1
-// at the first that fails.
+// Command goget prints what each URL of its arguments answers, as Go's net/http gets it with its usual settings. TOKEN, where it
+// is set, is sent as a bearer token. It exits 1 at the first URL that fails.
 package main
 
 import (
@@ -19,7 +19,14 @@ func main() {
 }
 
 func get(url string) error {
-	answer, err := http.Get(url)
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	if token := os.Getenv("TOKEN"); token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
