@@ -46,7 +46,7 @@ func TestCRED_AWS_CommandLine(t *testing.T) {
 			head -c 1024 /dev/urandom >small; head -c 20971520 /dev/urandom >large
 			for f in small large; do aws s3 cp --quiet $f "s3://b/a b+$f"; aws s3 cp --quiet "s3://b/a b+$f" back; cmp $f back; done
 			aws s3 ls s3://b/ | tr -s ' ' | cut -d ' ' -f 3-; aws s3 rm --quiet "s3://b/a b+small"
-			aws sts get-caller-identity --query Account; aws dynamodb get-item --table-name t --key '{"id":{"S":"1"}}' --query Item.id.S
+			aws sts get-caller-identity --query Account; aws dynamodb get-item --table-name table --key '{"id":{"S":"1"}}' --query Item.id.S
 			aws iam list-users --query 'Users[0].UserName'; aws ec2 describe-regions --query 'Regions[0].RegionName'`).ok()
 		r.prints("20971520 a b+large\n1024 a b+small\n\"123456789012\"\n\"one\"\n\"me\"\n\"eu-central-1\"")
 		parts := 0

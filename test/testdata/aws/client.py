@@ -80,8 +80,8 @@ def presigned():
 def services():
     assert client("sts").get_caller_identity()["Account"] == "123456789012"
     table = client("dynamodb")
-    table.put_item(TableName="t", Item={"id": {"S": "one"}, "text": {"S": "a+b & c=\u00e9"}})
-    assert table.get_item(TableName="t", Key={"id": {"S": "one"}})["Item"]["id"]["S"] == "one"
+    table.put_item(TableName="table", Item={"id": {"S": "one"}, "text": {"S": "a+b & c=\u00e9"}})
+    assert table.get_item(TableName="table", Key={"id": {"S": "one"}})["Item"]["id"]["S"] == "one"
     assert client("iam").list_users(PathPrefix="/a b+c/")["Users"][0]["UserName"] == "me"
     assert client("ec2").describe_regions(RegionNames=["eu-central-1"])["Regions"]
 
