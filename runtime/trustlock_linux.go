@@ -46,17 +46,26 @@ func sweepTrust(parent string) {
 	}
 }
 
-// sweepOne removes one directory, if it is this user's, of nobody else's making, and no session holds it.
+// sweepOne removes one directory, if it is this user's, of nobody else's making, and no session holds it. A young one is not even
+// locked: its session may be about to, and would go on without a lock if it found it taken.
 func sweepOne(dir string) {
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) != nil || !isLeft(&st) {
+		return
+	}
 	f := lockTrust(dir)
 	if f == nil {
 		return
 	}
 	defer f.Close()
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil || int(st.Uid) != os.Geteuid() || st.Mode&0o777 != 0o700 ||
-		time.Since(time.Unix(st.Mtim.Unix())) < lockAfter {
+	if unix.Fstat(int(f.Fd()), &st) != nil || !isLeft(&st) {
 		return
 	}
 	_ = os.RemoveAll(dir) // it removes links, not what they lead to
+}
+
+// isLeft reports whether a directory may be one that a session has left.
+func isLeft(st *unix.Stat_t) bool {
+	return int(st.Uid) == os.Geteuid() && st.Mode&(unix.S_IFMT|0o777) == unix.S_IFDIR|0o700 &&
+		time.Since(time.Unix(st.Mtim.Unix())) >= lockAfter
 }
