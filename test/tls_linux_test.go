@@ -93,7 +93,7 @@ func TestTLS_14_Case35(t *testing.T) {
 	each(t, func(t *testing.T, b *box) {
 		names := strings.Fields("NODE_EXTRA_CA_CERTS SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE PIP_CERT GIT_SSL_CAINFO AWS_CA_BUNDLE " +
 			"CARGO_HTTP_CAINFO DENO_CERT CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE NIX_SSL_CERT_FILE HTTPLIB2_CA_CERTS GRPC_DEFAULT_SSL_ROOTS_FILE_PATH " +
-			"PERL_LWP_SSL_CA_FILE BUNDLE_SSL_CA_CERT")
+			"PERL_LWP_SSL_CA_FILE BUNDLE_SSL_CA_CERT npm_config_cafile NPM_CONFIG_CAFILE")
 		b.file("host.pem", newAuthority(t, "host", time.Hour).pem)
 		for _, name := range names {
 			b.env = append(b.env, name+"="+b.abs("host.pem"))

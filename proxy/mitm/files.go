@@ -150,6 +150,10 @@ var trustVariables = [...]string{
 	"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",   // gRPC
 	"PERL_LWP_SSL_CA_FILE",               // Perl LWP
 	"BUNDLE_SSL_CA_CERT",                 // Ruby bundler
+	// npm, which trusts nothing else, NODE_EXTRA_CA_CERTS included, where its own files name a cafile, as they do behind a
+	// company's proxy. It reads every spelling, and an inherited one must not win.
+	"npm_config_cafile",
+	"NPM_CONFIG_CAFILE",
 }
 
 // Environment returns the variables that name the bundle to a command (TLS-14). JVMs take options instead: [Files.JavaOptions].

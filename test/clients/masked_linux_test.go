@@ -32,7 +32,7 @@ type plant struct{ file, variable, text, extract string }
 var (
 	netrc       = plant{file: ".netrc", text: "machine HOST login me password SECRET\n", extract: `password (\S+)`}
 	gitStore    = plant{file: ".git-credentials", text: "https://me:SECRET@HOST\n", extract: `https://[^:]+:([^@]+)@`}
-	npmToken    = plant{file: ".npmrc", text: "//HOST/private/npm/:_authToken=SECRET\n", extract: `_authToken=(\S+)`}
+	npmToken    = plant{file: ".npmrc", text: "cafile=/etc/ssl/certs/ca-certificates.crt\n//HOST/private/npm/:_authToken=SECRET\n", extract: `_authToken=(\S+)`}
 	npmBasic    = plant{file: ".npmrc", text: "//HOST/private/npm/:_auth=BASIC\n", extract: `_auth=(\S+)`}
 	pipFile     = plant{file: ".config/pip/pip.conf", text: "[global]\nindex-url = https://me:SECRET@HOST/private/simple\n", extract: `//[^:]+:([^@]+)@`}
 	pipVariable = plant{variable: "PIP_INDEX_URL", text: "https://me:SECRET@HOST/private/simple", extract: `//[^:]+:([^@]+)@`}

@@ -123,10 +123,10 @@ func uploadedLines(r *http.Request, secret string) error {
 		size += int64(wrote)
 	}
 	read, err := io.Copy(got, r.Body)
-	if err != nil || read != size || !bytes.Equal(want.Sum(nil), got.Sum(nil)) {
-		return fmt.Errorf("%d bytes (%v), want other %d", read, err, size)
+	if err == nil && (read != size || !bytes.Equal(want.Sum(nil), got.Sum(nil))) {
+		err = fmt.Errorf("%d bytes, want other %d", read, size)
 	}
-	return nil
+	return err
 }
 
 func uploadedJSON(r *http.Request, secret string) error {
@@ -156,10 +156,10 @@ func uploadedPacked(r *http.Request, _ string) error {
 		return err
 	}
 	text, err := io.ReadAll(packed)
-	if err != nil || !strings.HasPrefix(string(text), fakePrefix) {
-		return fmt.Errorf("%q (%v), want the sentinel as it was packed", text, err)
+	if err == nil && !strings.HasPrefix(string(text), fakePrefix) {
+		err = fmt.Errorf("got %q, want the sentinel as it was packed", text)
 	}
-	return nil
+	return err
 }
 
 // same says that a text is not the one that is wanted, and which it is.
