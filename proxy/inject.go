@@ -159,27 +159,36 @@ func (s *Server) sign(ctx context.Context, r *request, g *credential.Signing, h 
 // there is no room waits until there is.
 const maxCollected = 4 * credential.MaxSigned
 
-// collect reads a substituted body to its end, and sets what gives its room back.
+// collect reads a substituted body to its end, and sets what gives its room back. Room is taken for what may come and kept for
+// what has come, since a server may take its time to answer.
 func (s *Server) collect(ctx context.Context, r *request, g *credential.Signing, in outBody, out *outBody) ([]byte, *credential.Refused, error) {
-	room, encoded := int64(credential.MaxSigned), s.encoded(r)
+	room, body := in.length, in.r
 	switch {
-	case in.length > room:
+	case in.length > credential.MaxSigned:
 		return nil, g.TooLarge(), nil
-	case in.length >= 0 && (encoded || g.LengthKept()):
-		room = in.length
+	case in.length < 0:
+		room = credential.MaxSigned
+	}
+	if !s.encoded(r) {
+		room, body = g.MaxPayload(in.length), g.Body(in.r)
 	}
 	if err := s.collected.Acquire(ctx, room); err != nil {
 		return nil, nil, err
 	}
 	out.done = func() { s.collected.Release(room) }
-	body := in.r
-	if !encoded {
-		body = g.Body(in.r)
-	}
 	var whole bytes.Buffer
-	n, err := io.Copy(&whole, io.LimitReader(body, credential.MaxSigned+1))
-	if err == nil && n > credential.MaxSigned {
-		return nil, g.TooLarge(), nil
+	if in.length >= 0 {
+		whole.Grow(int(in.length) + bytes.MinRead) // at once, so that no copies are left behind by growing
 	}
-	return whole.Bytes(), nil, err
+	n, err := io.Copy(&whole, io.LimitReader(body, credential.MaxSigned+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case n > credential.MaxSigned:
+		return nil, g.TooLarge(), nil
+	case n < room:
+		s.collected.Release(room - n)
+		room = n
+	}
+	return whole.Bytes(), nil, nil
 }

@@ -238,6 +238,44 @@ func TestCRED30_case34_ShapesThatCannotBeSigned(t *testing.T) {
 	}
 }
 
+// TLS-45: a signed body holds as much room as it needs, so that clients that wait for a slow answer keep nobody from asking.
+func TestTLS45_RoomForSignedBodies(t *testing.T) {
+	var h *inspecting
+	held := make(chan int64, 2)
+	o := serveOrigin(t, "name.test", func(*http.Request, string) string {
+		free := int64(0)
+		for ; h.server.collected.TryAcquire(1); free++ {
+		}
+		h.server.collected.Release(free)
+		held <- 100 - free
+		return plainOK
+	})
+	var fakes map[string]string
+	h, fakes, _ = injecting(t, o, awsValues)
+	id := fakes["AWS_ACCESS_KEY_ID"]
+	if !h.server.collected.TryAcquire(maxCollected - 100) {
+		t.Fatal("room is taken before there is a request")
+	}
+	c := h.shake("name.test")
+	for _, tc := range []struct {
+		body  string
+		holds int64 // while the server thinks
+	}{
+		{strings.Repeat("x", 100), 100},
+		{id + strings.Repeat("x", 20), 20 + int64(len(awsValues["AWS_ACCESS_KEY_ID"]))},
+	} {
+		status, _, said := c.ask("%s%s", awsHead("PUT", id, fmt.Sprintf("Content-Length: %d\r\n", len(tc.body))), tc.body)
+		if got := <-held; status != 200 || got != tc.holds {
+			t.Errorf("%d %q, %d bytes held, want %d", status, said, got, tc.holds)
+		}
+	}
+	h.server.collected.Release(maxCollected - 100)
+	h.free()
+	if !h.server.collected.TryAcquire(maxCollected) {
+		t.Error("room for bodies is still held")
+	}
+}
+
 func TestCRED34_case34_PayloadLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves 128 MiB")

@@ -64,6 +64,12 @@ func lengthsKept(list []*secret) bool {
 	return true
 }
 
+// neverLonger reports whether no value injectable here is longer than its sentinel, so that no body grows. Values of today are
+// what counts; a later launch may make one longer.
+func (i *Injection) neverLonger() bool {
+	return !slices.ContainsFunc(i.list, func(x *secret) bool { return x.size() > len(x.sentinel) })
+}
+
 // InTarget returns the names of the credentials whose sentinel a request target holds (CRED-22): none is replaced there,
 // which the debug log should tell. target is the path and query that go out.
 func (i *Injection) InTarget(target string) []string {

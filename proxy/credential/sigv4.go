@@ -13,7 +13,8 @@ import (
 const MaxSigned = 64 << 20
 
 // SigV4Policy is credentials.sigv4: which request shapes that cannot be signed again are forwarded with ordinary
-// substitution instead of refused (CRED-30). The zero value refuses all.
+// substitution instead of refused (CRED-30). The zero value refuses all. Of those of the shape streaming, the ones whose
+// signature leaves all chunks out are signed again when they are let through, so that the server takes them.
 type SigV4Policy struct{ Streaming, Presigned, SigV4A bool }
 
 // Refused says why a request must be answered with 403 instead of being forwarded. Reason is one line for the person,
@@ -28,8 +29,8 @@ type Signing struct {
 	request  canonicalRequest // headers and payload hash still missing
 	scope    scope
 	date     string // the x-amz-date
-	unsigned bool
-	length   int64 // of a body that streams; negative: not told
+	literal  string // what is signed in place of a hash of the payload; "": its hash
+	length   int64  // of a body that streams; negative: not told
 }
 
 // Plan decides whether a request is to be signed again (CRED-27 to CRED-31). Both results nil: it is none of a masked
@@ -47,7 +48,9 @@ func (i *Injection) Plan(method, target string, h httphead.Header, host string, 
 	}
 	switch shape {
 	case streaming:
-		return nil, policyRefusal("streaming", p.Streaming)
+		if hash, _ := h.Get(contentHash); hash != unsignedTrailer || !p.Streaming {
+			return nil, policyRefusal("streaming", p.Streaming)
+		}
 	case presigned:
 		return nil, policyRefusal("presigned", p.Presigned)
 	case sigV4A:
@@ -72,14 +75,13 @@ func policyRefusal(shape string, pass bool) *Refused {
 	if pass {
 		return nil
 	}
-	hint := ""
+	then := "forward it with the signature that it has, which the server will not accept."
 	if shape == "streaming" {
-		hint = " Clients of AWS sign the body as a whole instead if AWS_REQUEST_CHECKSUM_CALCULATION is when_required and nothing " +
-			"asks for a checksum."
+		then = "forward it; the server will accept it only if it is a " + unsignedTrailer + ", which is signed again. Clients of AWS " +
+			"send none of these if AWS_REQUEST_CHECKSUM_CALCULATION is when_required and nothing asks for a checksum."
 	}
 	return &Refused{Reason: "AWS SigV4 " + shape + " request uses a masked credential but cannot be re-signed by the " +
-		"sandbox proxy; denied by policy. Set credentials.sigv4." + shape + " to \"passthrough\" to forward it with the " +
-		"signature that it has, which the server will not accept." + hint}
+		"sandbox proxy; denied by policy. Set credentials.sigv4." + shape + " to \"passthrough\" to " + then}
 }
 
 // unsignable is the answer to a request of a masked key that cannot be signed again (CRED-31).
@@ -126,7 +128,9 @@ func (g *Signing) readFields(h httphead.Header) *Refused {
 	if hashes > 1 {
 		return unsignable("it has more than one " + contentHash)
 	}
-	g.unsigned = hash == unsignedPayload
+	if hash == unsignedPayload || hash == unsignedTrailer {
+		g.literal = hash
+	}
 	if g.pair.token != nil {
 		if !g.pair.token.injectable(g.inj.host) {
 			return unsignable("the session token of its key may not be sent to this host (credentials.envVars injectHosts of " +
@@ -147,14 +151,14 @@ func (g *Signing) readFields(h httphead.Header) *Refused {
 	return nil
 }
 
-// Unsigned reports whether the signature leaves the payload out (UNSIGNED-PAYLOAD): the body then streams, and Sign needs
+// Unsigned reports whether the signature leaves the payload out (UNSIGNED-PAYLOAD, or unsigned chunks): the body then streams, and Sign needs
 // none of it. Otherwise the whole body, replaced by Body, is handed to Sign, and goes out with its exact length (CRED-34).
-func (g *Signing) Unsigned() bool { return g.unsigned }
+func (g *Signing) Unsigned() bool { return g.literal != "" }
 
 // SignsLength reports whether the signature covers the Content-Length of a body that streams. SetLength must then be
 // called before Sign, with what goes out.
 func (g *Signing) SignsLength() bool {
-	return g.unsigned && slices.Contains(g.request.signed, contentLength)
+	return g.Unsigned() && slices.Contains(g.request.signed, contentLength)
 }
 
 // SetLength tells the Content-Length in bytes that goes out with a body that streams.
@@ -163,7 +167,7 @@ func (g *Signing) SetLength(n int64) { g.length = n }
 // Body is Injection.Body for the body of this request: where the signature leaves the payload out, the members of the
 // key are not looked for in it (CRED-34).
 func (g *Signing) Body(r io.Reader) io.Reader {
-	if !g.unsigned {
+	if !g.Unsigned() {
 		return g.inj.Body(r)
 	}
 	return newReplacer(r, newScanner(g.others()), g.inj.kept)
@@ -171,15 +175,28 @@ func (g *Signing) Body(r io.Reader) io.Reader {
 
 // LengthKept is Injection.LengthKept for what Body looks for.
 func (g *Signing) LengthKept() bool {
-	if !g.unsigned {
+	if !g.Unsigned() {
 		return g.inj.LengthKept()
 	}
 	g.inj.kept = lengthsKept(g.others())
 	return g.inj.kept
 }
 
-// others returns what is injectable here besides the members of the key.
+// MaxPayload is how many bytes a body of length bytes, -1 if that is not known, has at most once Body has replaced what is in
+// it, as far as values stay as they are now: [MaxSigned] if nothing less is sure.
+func (g *Signing) MaxPayload(length int64) int64 {
+	if length < 0 || length > MaxSigned || !g.inj.neverLonger() {
+		return MaxSigned
+	}
+	return length
+}
+
+// others returns what is injectable here besides the members of the key: nothing into chunks, whose sizes and checksums the
+// client has settled.
 func (g *Signing) others() []*secret {
+	if g.literal == unsignedTrailer {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(g.inj.list), func(x *secret) bool {
 		return x == g.pair.id || x == g.pair.key || x == g.pair.token
 	})
@@ -199,10 +216,10 @@ func (g *Signing) Sign(h httphead.Header, payload []byte) (httphead.Header, *Ref
 	r := g.request
 	length := g.length
 	switch {
-	case g.unsigned && length < 0 && g.SignsLength():
+	case g.Unsigned() && length < 0 && g.SignsLength():
 		return nil, unsignable("it signs the header content-length, which is not forwarded")
-	case g.unsigned:
-		r.payloadHash = unsignedPayload
+	case g.Unsigned():
+		r.payloadHash = g.literal
 	case len(payload) > MaxSigned:
 		return nil, g.TooLarge()
 	default:
