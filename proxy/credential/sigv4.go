@@ -24,13 +24,13 @@ type Refused struct{ Reason string }
 // Signing is one request that a masked AWS key has signed and that is to be signed again with the real one (CRED-32). It
 // belongs to that request and is not safe for concurrent use.
 type Signing struct {
-	inj      *Injection
-	pair     pair
-	request  canonicalRequest // headers and payload hash still missing
-	scope    scope
-	date     string // the x-amz-date
-	literal  string // what is signed in place of a hash of the payload; "": its hash
-	length   int64  // of a body that streams; negative: not told
+	inj     *Injection
+	pair    pair
+	request canonicalRequest // headers and payload hash still missing
+	scope   scope
+	date    string // the x-amz-date
+	literal string // what is signed in place of a hash of the payload; "": its hash
+	length  int64  // of a body that streams; negative: not told
 }
 
 // Plan decides whether a request is to be signed again (CRED-27 to CRED-31). Both results nil: it is none of a masked

@@ -16,6 +16,8 @@ const (
 	contentLength   = "content-length"
 	securityToken   = "x-amz-security-token" //nolint:gosec // G101: the name of a header
 	unsignedPayload = "UNSIGNED-PAYLOAD"
+	// unsignedTrailer is the one payload of the shape streaming whose signature covers none of its chunks.
+	unsignedTrailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 )
 
 // neverForwarded are headers that do not reach the server as the client sent them, whatever h says: a signature that
