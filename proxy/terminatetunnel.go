@@ -11,6 +11,7 @@ import (
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/proxy/internal/inspect"
+	"github.com/srt-sandbox/srt/proxy/internal/records"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
@@ -55,7 +56,8 @@ func (t *tunnel) serve(conn net.Conn, br *bufio.Reader, sent []byte, deadline ti
 	defer t.drop()
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(t.ctx, deadline)
-	secured, hello, err := t.terminate.CA.Handshake(ctx, &sniffed{conn, sent}, t.host.Name, t.requireHostMatch)
+	socket := records.Beneath(&sniffed{conn, sent})
+	secured, hello, err := t.terminate.CA.Handshake(ctx, socket, t.host.Name, t.requireHostMatch)
 	late := ctx.Err() != nil
 	cancel()
 	if err != nil {
@@ -74,8 +76,9 @@ func (t *tunnel) serve(conn net.Conn, br *bufio.Reader, sent []byte, deadline ti
 	if limits.FirstHead -= time.Since(began); limits.FirstHead <= 0 {
 		limits.FirstHead = -1
 	}
-	br.Reset(secured)
-	inspect.Serve(t.ctx, secured, br, t, limits)
+	inside := records.Over(secured, socket)
+	br.Reset(inside)
+	inspect.Serve(t.ctx, inside, br, t, limits)
 }
 
 // drop gives back what is left: a way to the target that nobody used, and room for a body.

@@ -11,13 +11,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/srt-sandbox/srt/proxy/internal/records"
 	"github.com/srt-sandbox/srt/proxy/internal/relay"
 	"github.com/srt-sandbox/srt/runtime/config"
 )
 
 // securedConn is a TLS connection to a target. The connection beneath it is tracked until this one is closed.
 type securedConn struct {
-	*tls.Conn
+	*records.Conn
 	server  *Server
 	beneath net.Conn
 }
@@ -38,13 +39,14 @@ func (t *tunnel) dialTarget(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	secured := tls.Client(beneath, t.clientConfig())
+	socket := records.Beneath(beneath)
+	secured := tls.Client(socket, t.clientConfig())
 	if err := secured.HandshakeContext(ctx); err != nil {
 		t.forget(beneath)
 		t.checked = netip.Addr{}
 		return nil, &upstreamTLSError{t.host, err}
 	}
-	return &securedConn{secured, t.Server, beneath}, nil
+	return &securedConn{records.Over(secured, socket), t.Server, beneath}, nil
 }
 
 // reach makes a tracked connection to the target: the one that is open already, one to the address that was checked

@@ -228,8 +228,9 @@ func (b *Body) complete() bool {
 	return b.done && b.err == nil
 }
 
-// blockSize is how many bytes of a body are read at once: beyond it, calls to the kernel are no longer what counts.
-const blockSize = 32 << 10
+// blockSize is how many bytes of a body are moved at once, four records of TLS: beyond it, calls to the kernel are no longer
+// what counts.
+const blockSize = 64 << 10
 
 // block is a buffer for body bytes, with room around them for what makes them a chunk: three writes for each chunk would be
 // three records of TLS.
@@ -237,7 +238,7 @@ type block struct {
 	bytes [chunkHead + blockSize + 2]byte
 }
 
-const chunkHead = len("8000\r\n")
+const chunkHead = len("10000\r\n")
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"strconv"
 
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
@@ -21,7 +20,6 @@ const maxInterim = 100
 func (e *exchange) respond() error {
 	br := getReader(e.up.conn)
 	defer putReader(br)
-	runtime.Gosched() // another goroutine may be about to bring the response: looking too early costs a system call
 	if _, err := br.Peek(1); err != nil {
 		return errSilent
 	}

@@ -60,7 +60,7 @@ type client struct {
 // When ctx ends, both connections are cut.
 //
 // A connection that waits for a request, with its upstream one, costs 4 to 7 KiB, 4 of them br (BenchmarkIdle), and no
-// goroutine but the caller's. One that carries bodies borrows three buffers of 4 KiB and one of 32 KiB for each direction
+// goroutine but the caller's. One that carries bodies borrows three buffers of 4 KiB and one of 64 KiB for each direction
 // that moves, and a second goroutine while an upload is under way or something takes longer than 10 ms. What one side does
 // not take is not read from the other (TLS-45).
 func Serve(ctx context.Context, conn net.Conn, br *bufio.Reader, h Handler, l Limits) (taken bool) {
