@@ -47,14 +47,43 @@ func equalFolded(name, lower string) bool {
 // endToEnd returns the fields of a response that are passed on, in a slice of its own.
 func endToEnd(h httphead.Header) httphead.Header {
 	out := make(httphead.Header, 0, len(h))
+	named := namedByConnection(h)
 	for _, f := range h {
-		// Connection cannot take out what says where the message ends: the client would read another one than srt did.
-		if isConnectionField(f.Name) || !f.Is("Content-Length") && h.HasToken("Connection", f.Name) {
+		if isConnectionField(f.Name) {
 			continue
+		}
+		if named != nil {
+			if _, ok := named[strings.ToLower(f.Name)]; ok {
+				continue
+			}
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// namedByConnection returns the names, in lower case, of the fields that Connection takes out, or nil: once for all fields, as a
+// server may send thousands of both. Connection cannot take out what says where the message ends: the client would read another
+// one than srt did.
+func namedByConnection(h httphead.Header) map[string]struct{} {
+	var named map[string]struct{}
+	for _, f := range h {
+		if !f.Is("Connection") {
+			continue
+		}
+		for item := range strings.SplitSeq(f.Value, ",") {
+			item = strings.ToLower(strings.Trim(item, " \t"))
+			switch item {
+			case "", "close", "keep-alive", "content-length":
+				continue
+			}
+			if named == nil {
+				named = map[string]struct{}{}
+			}
+			named[item] = struct{}{}
+		}
+	}
+	return named
 }
 
 // isValid reports whether a field can be written without becoming another one, or more than one.
