@@ -134,7 +134,7 @@ func TestCRED_AWS_ServerRefuses(t *testing.T) {
 }
 
 // CRED-31 to CRED-34: whatever HTTP allows in a request is signed as AWS's documents say, whether its body is substituted in,
-// chunked or left out of the signature.
+// chunked or left out of the signature. That the server checks at all is what TestCRED_AWS_ServerRefuses holds.
 func TestCRED_33_AWS_Spellings(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		client := b.dir + "/awsclient"
@@ -145,7 +145,7 @@ func TestCRED_33_AWS_Spellings(t *testing.T) {
 		}
 		c := b.cloud(key)
 		b.env = append(b.env, "OTHER=planted and longer or shorter")
-		settings := c.cfg(nil)
+		settings := c.cfg(object{"streaming": "passthrough"})
 		entries := settings.top["credentials"].(object)
 		entries["envVars"] = append(entries["envVars"].(list), object{"name": "OTHER", "mode": "mask"})
 		r := b.sh(settings, fmt.Sprintf("%s %s random 2000 %d", client, c.host, seed)).ok().prints("0 of 2000 are wrong")
@@ -153,8 +153,9 @@ func TestCRED_33_AWS_Spellings(t *testing.T) {
 		if len(arrived) != 2000 {
 			t.Errorf("%d requests arrived; %v", len(arrived), r)
 		}
-		other := 0
+		other, how := 0, map[string]int{}
 		for _, a := range arrived {
+			how[a.Signed.Payload]++
 			if strings.Contains(fmt.Sprint(a.Header), "fake_value") {
 				t.Errorf("a fake arrived: %v", a.Header)
 			}
@@ -164,6 +165,9 @@ func TestCRED_33_AWS_Spellings(t *testing.T) {
 		}
 		if other == 0 {
 			t.Error("no header had another value in it")
+		}
+		if how["signed"] == 0 || how["UNSIGNED-PAYLOAD"] == 0 || how["STREAMING-UNSIGNED-PAYLOAD-TRAILER"] == 0 {
+			t.Errorf("a kind of payload is missing: %v", how)
 		}
 	})
 }

@@ -173,6 +173,11 @@ func (g *generator) sign(r *request, service string, fields [][2]string, unsigne
 	signed := map[string]bool{"host": true, "x-amz-date": true}
 	hash := sha256.Sum256(r.body)
 	switch {
+	case unsigned && len(r.body) > 0 && g.often(2):
+		size := len(r.body)
+		r.body = fmt.Appendf(nil, "%x\r\n%s\r\n0\r\nx-amz-checksum-crc32: AAAAAA==\r\n\r\n", size, r.body)
+		fields = append(fields, [2]string{"Content-Encoding", "aws-chunked"}, [2]string{"X-Amz-Trailer", "x-amz-checksum-crc32"},
+			[2]string{"X-Amz-Decoded-Content-Length", fmt.Sprint(size)}, [2]string{"X-Amz-Content-Sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"})
 	case unsigned:
 		fields = append(fields, [2]string{"X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"})
 	case service == "s3" || g.often(2):
