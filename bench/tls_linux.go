@@ -26,7 +26,8 @@ import (
 
 // terminated measures tunnels whose TLS ends in the sandbox's proxy, beside the same client and server with nothing but
 // their own TLS between them, and beside a relay that does only what cannot be avoided: it ends TLS on one side, begins it
-// on the other and copies. On a machine whose processors are all busy with client and server, that relay is the ceiling.
+// on the other and copies. On a machine whose processors are all busy with client and server, that relay is the ceiling. The
+// same sandbox with the tunnels left opaque tells what the way through a sandbox costs from what ending TLS adds to it.
 func terminated(b *bed) []group {
 	s, err := newTLSServer(b.folder)
 	if err != nil {
@@ -56,7 +57,9 @@ func terminated(b *bed) []group {
 	for i := range sandboxes { // the reference trusts what Node trusts
 		sandboxes[i] = sandboxes[i].in(sandboxes[i].name, "env", "NODE_EXTRA_CA_CERTS="+s.authority)
 	}
-	peers := append([]peer{plain, ideal}, sandboxes...)
+	left := sandboxes[0].in("srt, TLS left alone")
+	left.argv = at(opaque, left.argv, trusting)
+	peers := append([]peer{plain, ideal, left}, sandboxes...)
 	groups := b.terminatedTransfers(p, peers, s.address())
 	groups = append(groups, b.terminatedRequests(p, peers, s.address())...)
 	groups = append(groups, b.tunnelMemory(p, sandboxes, s.address())...)
@@ -69,6 +72,11 @@ func (r peer) in(name string, words ...string) peer {
 	r.name = name
 	r.argv = func(p place, command []string) []string { return append(slices.Clone(words), argv(p, command)...) }
 	return r
+}
+
+// at runs a command elsewhere than where it is asked to, with words in front of it.
+func at(elsewhere place, argv func(place, []string) []string, words []string) func(place, []string) []string {
+	return func(_ place, command []string) []string { return argv(elsewhere, slices.Concat(words, command)) }
 }
 
 // replacing puts one word of a command for another.
