@@ -44,6 +44,9 @@ type Judgement struct {
 	// Substitute says that the sandbox has an object of its own there, in memory: an empty directory, an empty file, a file
 	// with another content. A call may succeed on that, and what the host has shows as missing (ENOENT).
 	Substitute bool
+	// Masked says that reading succeeds, on the content that a mask shows in the place of the host's (FS-58). The settings mean
+	// programs to read that: nobody was refused anything.
+	Masked bool
 }
 
 // refusals are the errors with which a denied access fails. What a pin or a mount holds in place is EBUSY, what a mount
@@ -213,6 +216,7 @@ func (j *Judge) replaced(s *Step, path string, a Access) Judgement {
 	}
 	v := j.denied(s.Why, s.Path)
 	v.Substitute = true
+	v.Masked = s.Kind == Mask && a == AccessRead && s.Path == path
 	v.Reason = "the command sees " + replacedTexts[s.Kind] + " in its place"
 	if s.Path != path {
 		v.Reason = "it lies in " + strconv.Quote(s.Path) + ", in whose place the command sees " + replacedTexts[s.Kind]

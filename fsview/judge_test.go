@@ -141,6 +141,24 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeMasked_FS58: of all that shows in the place of the host's, a mask alone is there to be read, and read alone.
+func TestJudgeMasked_FS58(t *testing.T) {
+	plan, _ := built(t, newFakeTree(t, "f /h/p/k;f /h/p/s/x;f /h/p/f"), "aW=. mask=k dR=s dR=f")
+	j := NewJudge(plan)
+	for _, tt := range []struct {
+		path string
+		a    Access
+		want bool
+	}{
+		{"/h/p/k", AccessRead, true}, {"/h/p/k", AccessWrite, false}, {"/h/p/k", AccessRemove, false}, {"/h/p/k/x", AccessRead, false},
+		{"/h/p/f", AccessRead, false}, {"/h/p/s", AccessRead, false}, {"/h/p", AccessRead, false},
+	} {
+		if v := j.Judge(tt.path, tt.a); v.Masked != tt.want || v.Masked && !v.Denied {
+			t.Errorf("%s %s: %+v, want masked %v", tt.a, tt.path, v, tt.want)
+		}
+	}
+}
+
 // TestJudgeKernel_FS47 covers what holds in every sandbox.
 func TestJudgeKernel_FS47(t *testing.T) {
 	tests := []struct{ rules, asked, want string }{

@@ -100,9 +100,9 @@ func (l *launch) explainAccess(r refusedAccess) bool {
 }
 
 // reportJudgement reports what the plan denies, unless it is nothing to a person, and whether it did: what is missing with
-// and without the sandbox, and what is the sandbox's own and not a rule of the settings.
+// and without the sandbox, what is the sandbox's own and not a rule of the settings, and a mask that was read.
 func (l *launch) reportJudgement(r refusedAccess, v fsview.Judgement) (told bool) {
-	if v.Rule == fsview.RuleSSHConfigDir && r.access == fsview.AccessRead || l.looks.missingAnyway(r, &v) {
+	if v.Rule == fsview.RuleSSHConfigDir && r.access == fsview.AccessRead || v.Masked || l.looks.missingAnyway(r, &v) {
 		return false
 	}
 	l.cmd.sandbox.report(violation.Event{Time: r.at, PID: r.pid, Process: r.comm, Operation: violation.Operation(r.call), Target: r.path,

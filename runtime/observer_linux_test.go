@@ -135,6 +135,21 @@ func TestObserved_EachRefusalOnce_VIO10(t *testing.T) {
 	}
 }
 
+// What a mask shows is there to be read: only what would change it is refused (FS-58).
+func TestObserved_MasksAreRead_FS58(t *testing.T) {
+	dir, cfg := tracedTree(t)
+	cfg.Credentials = &config.Credentials{AllowPlaintextInject: true, Files: []config.FileCredential{
+		{Path: dir + "/outside/f", Credential: config.Credential{Mode: config.ModeMask}}}}
+	s, got := observedSession(t, MonitorAll, cfg)
+	for call, want := range map[string]string{"read outside/f": "", "write outside/f": "credentials.files.0.path", "unlink outside/f": "credentials.files.0.path"} {
+		answers := tracedCalls(t, s, dir, "the key", call)
+		list := got.take()
+		if want == "" && len(list) != 0 || want != "" && (len(list) != 1 || list[0].Rule != want) {
+			t.Errorf("%s (%v): %+v, want by %q", call, answers, list, want)
+		}
+	}
+}
+
 // VIO-7: commands at once never mix.
 func TestObserved_TellsCommandsApart_VIO7(t *testing.T) {
 	dir, cfg := tracedTree(t)

@@ -210,6 +210,9 @@ func (w *world) runMasked(t *testing.T, s *stage.Stage, c maskedClient, m masked
 			}
 		}
 	}
+	if strings.Contains(told["the violations"], `"kind":"file-read","operation":"openat","target":"`+s.Home) {
+		t.Errorf("the reading of a masked file is told as refused: %s", told["the violations"])
+	}
 	if strings.Contains(r.Stdout, "holds the real value") {
 		t.Errorf("a file inside holds the secret: %v", r)
 	}
