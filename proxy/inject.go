@@ -94,6 +94,7 @@ func (s *Server) refuseInjection(r *request, f refusal) (httphead.Header, outBod
 // substitution puts real values into one body: *credential.Injection, or *credential.Signing.
 type substitution interface {
 	LengthKept() bool
+	MaxPayload(length int64) int64
 	Body(r io.Reader) io.Reader
 }
 
@@ -106,8 +107,9 @@ func (s *Server) encoded(r *request) bool {
 	return codings > 0
 }
 
-// reframe substitutes in a body as it streams (CRED-25) and settles how its end is told (CRED-26). An error is that of the
-// body.
+// reframe substitutes in a body as it streams (CRED-25) and settles how its end is told (CRED-26). A body that is collected
+// holds room, as one that is signed does; where there is none it goes out in chunks, so that clients which send slowly neither
+// fill the memory nor keep others waiting (TLS-45). An error is that of the body.
 func (s *Server) reframe(r *request, u substitution, in outBody) (outBody, error) {
 	if in.r == nil || s.encoded(r) {
 		return in, nil
@@ -118,17 +120,24 @@ func (s *Server) reframe(r *request, u substitution, in outBody) (outBody, error
 		return out, nil
 	}
 	out.length = -1
-	if in.length > maxReframed {
+	room := min(u.MaxPayload(in.length), maxReframed)
+	if in.length > maxReframed || !s.collected.TryAcquire(room) {
 		return out, nil
 	}
+	release := func() { s.collected.Release(room) }
 	var start bytes.Buffer
-	switch n, err := io.Copy(&start, io.LimitReader(out.r, maxReframed+1)); {
+	start.Grow(int(in.length) + bytes.MinRead) // at once, so that no copies are left behind by growing
+	n, err := io.Copy(&start, io.LimitReader(out.r, room+1))
+	switch {
 	case err != nil:
+		release()
 		return outBody{}, err
-	case n <= maxReframed:
-		return outBody{r: &start, length: n}, nil
+	case n <= room:
+		s.collected.Release(room - n)
+		room = n
+		return outBody{r: &start, length: n, done: release}, nil
 	}
-	out.r = io.MultiReader(&start, out.r)
+	out.r, out.done = io.MultiReader(&start, out.r), release // a value has become longer meanwhile
 	return out, nil
 }
 
@@ -155,8 +164,8 @@ func (s *Server) sign(ctx context.Context, r *request, g *credential.Signing, h 
 	return h, out, nil, nil
 }
 
-// maxCollected is how many bytes of bodies to be signed are held at once, over all tunnels (TLS-45). A request for which
-// there is no room waits until there is.
+// maxCollected is how many bytes of bodies to be signed, or to be sent with another length, are held at once, over all clients
+// (TLS-45). A request that is to be signed waits until there is room.
 const maxCollected = 4 * credential.MaxSigned
 
 // collect reads a substituted body to its end, and sets what gives its room back. Room is taken for what may come and kept for

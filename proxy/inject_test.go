@@ -301,3 +301,43 @@ func TestCRED34_case34_PayloadLimit(t *testing.T) {
 		t.Error("room for bodies is still held")
 	}
 }
+
+// TLS-45: a body whose length changes holds as much room as it has bytes, and gives it back; without room it goes out in chunks
+// and waits for nobody.
+func TestTLS45_CRED26_RoomForBodiesOfAnotherLength(t *testing.T) {
+	var h *inspecting
+	held := make(chan int64, 1)
+	o := serveOrigin(t, "name.test", func(*http.Request, string) string {
+		free := int64(0)
+		for ; h.server.collected.TryAcquire(1); free++ {
+		}
+		h.server.collected.Release(free)
+		held <- 200 - free
+		return plainOK
+	})
+	h, fakes, _ := injecting(t, o, map[string]string{"T": secretToken})
+	if !h.server.collected.TryAcquire(maxCollected - 200) {
+		t.Fatal("room is taken before there is a request")
+	}
+	c := h.shake("name.test")
+	for _, tc := range []struct {
+		size, holds int64
+		framing     string
+	}{{150, 150 - 47 + int64(len(secretToken)), "Content-Length: "}, {300, 0, "Transfer-Encoding: chunked\r\n"}} {
+		body := fakes["T"] + strings.Repeat("x", int(tc.size)-47)
+		if status, _, _ := c.ask("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body); status != 200 {
+			t.Error(status)
+		}
+		if got := <-held; got != tc.holds {
+			t.Errorf("a body of %d bytes holds %d, not %d", tc.size, got, tc.holds)
+		}
+		if got := o.got(); !strings.Contains(got[len(got)-1], tc.framing) {
+			t.Errorf("%q", got[len(got)-1])
+		}
+	}
+	c.tls.Close()
+	h.free()
+	if !h.server.collected.TryAcquire(200) {
+		t.Error("room is held by nobody")
+	}
+}

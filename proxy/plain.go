@@ -25,6 +25,8 @@ type exchange struct {
 	body *plainBody
 	// substituted is the body with the real values of masked credentials; nil: it goes out as it came.
 	substituted io.Reader
+	// done gives back what is held for substituted, once the request has ended; nil: nothing is.
+	done func()
 	// continued: srt sends "100 Continue" itself (NET-32), and has.
 	continued, sentContinue bool
 	// keep: the connection may carry another request afterwards.
@@ -49,6 +51,9 @@ func (e *exchange) hasBody() bool { return e.framing == httphead.Chunked || e.le
 func (c *client) servePlain(req *httphead.Request) bool {
 	e := &exchange{req: req}
 	refusal, refused := c.judge(e)
+	if e.done != nil {
+		defer e.done()
+	}
 	if e.gone {
 		return false
 	}

@@ -52,7 +52,7 @@ func (c *client) substitutePlain(e *exchange) (a answer, refused bool) {
 	}
 	e.req.Header = h
 	if e.body != nil {
-		e.substituted = out.r
+		e.substituted, e.done = out.r, out.done
 		e.reframe(out.length)
 	}
 	return answer{}, false

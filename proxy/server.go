@@ -59,7 +59,7 @@ type shared struct {
 	tunnels          tunnelSlots
 	credentials      *credential.Store   // nil: none
 	plaintextInject  bool                // they may also be put into plain requests
-	collected        *semaphore.Weighted // bytes of bodies held to be signed
+	collected        *semaphore.Weighted // bytes of bodies held to be signed, or to be sent with another length
 	inspection       inspect.Limits      // but for tests the zero value
 	log              *slog.Logger
 	limits           Limits

@@ -44,6 +44,15 @@ func (i *Injection) LengthKept() bool {
 	return i.kept
 }
 
+// MaxPayload is how many bytes a body of length bytes, -1 if that is not known, has at most once Body has replaced what is in
+// it, as far as values stay as they are now: [MaxSigned] if nothing less is sure.
+func (i *Injection) MaxPayload(length int64) int64 {
+	if length < 0 || length > MaxSigned || !i.neverLonger() {
+		return MaxSigned
+	}
+	return length
+}
+
 // Names returns the names of the credentials that may be injected, each once.
 func (i *Injection) Names() []string {
 	var names []string

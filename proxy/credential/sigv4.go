@@ -182,14 +182,8 @@ func (g *Signing) LengthKept() bool {
 	return g.inj.kept
 }
 
-// MaxPayload is how many bytes a body of length bytes, -1 if that is not known, has at most once Body has replaced what is in
-// it, as far as values stay as they are now: [MaxSigned] if nothing less is sure.
-func (g *Signing) MaxPayload(length int64) int64 {
-	if length < 0 || length > MaxSigned || !g.inj.neverLonger() {
-		return MaxSigned
-	}
-	return length
-}
+// MaxPayload is Injection.MaxPayload for what Body looks for.
+func (g *Signing) MaxPayload(length int64) int64 { return g.inj.MaxPayload(length) }
 
 // others returns what is injectable here besides the members of the key: nothing into chunks, whose sizes and checksums the
 // client has settled.
