@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/srt-sandbox/srt/test/programs/stage"
 )
@@ -47,9 +48,12 @@ var hostileAnswers = map[string]func(net.Conn, *http.Request){
 			}
 		}
 	},
-	"slow-upload": func(c net.Conn, _ *http.Request) { // takes nothing of a body, until the client has gone
-		_, _ = c.Read(nil)
-		select {}
+	"slow-upload": func(c net.Conn, _ *http.Request) { // takes a byte of a body now and then
+		for one := make([]byte, 1); ; time.Sleep(50 * time.Millisecond) {
+			if _, err := c.Read(one); err != nil {
+				return
+			}
+		}
 	},
 }
 
