@@ -44,7 +44,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	g := generator{random: rand.New(rand.NewPCG(seed, seed)), host: c.host} //nolint:gosec // repeatable, not secret
+	g := generator{random: rand.New(rand.NewPCG(seed, seed)), host: c.host}
 	wrong := 0
 	for i := range n {
 		r := g.request()
@@ -63,7 +63,7 @@ func run(args []string) error {
 
 // put uploads so many bytes, and says what the answer is.
 func (c *client) put(n int, unsigned bool) error {
-	g := generator{random: rand.New(rand.NewPCG(1, 1)), host: c.host} //nolint:gosec // repeatable, not secret
+	g := generator{random: rand.New(rand.NewPCG(1, 1)), host: c.host}
 	r := g.upload(n, unsigned)
 	status, text, verified, err := c.send(r)
 	if err != nil {
@@ -97,11 +97,8 @@ func (c *client) dial() error {
 	if err != nil {
 		return err
 	}
-	auth := base64.StdEncoding.EncodeToString([]byte(proxy.User.String()))
-	if user := proxy.User; user != nil {
-		password, _ := user.Password()
-		auth = base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
-	}
+	password, _ := proxy.User.Password()
+	auth := base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
 	fmt.Fprintf(raw, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\nProxy-Authorization: Basic %s\r\n\r\n", c.host, auth)
 	in := bufio.NewReader(raw)
 	answer, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})

@@ -72,11 +72,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := Arrival{Method: r.Method, Target: r.RequestURI, Header: r.Header, Length: int64(len(body))}
-	signed, err := Verify(r, body, s.key, s.now())
-	a.Signed = signed
-	if err != nil {
-		a.Fault = err.(*Fault) //nolint:errorlint,errcheck,forcetypeassert // Verify says so
-	}
+	a.Signed, a.Fault = Verify(r, body, s.key, s.now())
 	s.arrived = append(s.arrived, a)
 	if a.Fault == nil {
 		w.Header().Set("Stand-Verified", "yes") // whatever the service then says
@@ -84,10 +80,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case a.Fault != nil:
 		a.Fault.write(w, r)
-	case signed.Service != "s3":
-		serveOther(w, r, signed.Service, body)
+	case a.Signed.Service != "s3":
+		serveOther(w, r, a.Signed.Service, body)
 	default:
-		s.serveS3(w, r, signed, body)
+		s.serveS3(w, r, a.Signed, body)
 	}
 }
 

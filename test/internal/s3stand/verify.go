@@ -46,8 +46,8 @@ type claim struct {
 }
 
 // Verify checks the signature of a request, which must be as net/http has read it, against a key, at the time now. body is
-// all of its body. The error is a *Fault.
-func Verify(r *http.Request, body []byte, key Key, now time.Time) (Signed, error) {
+// all of its body. A nil *Fault means that it holds.
+func Verify(r *http.Request, body []byte, key Key, now time.Time) (Signed, *Fault) {
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	c, fault := readClaim(r, query)
 	if fault != nil {
