@@ -24,6 +24,8 @@ type trust struct {
 	// written waits for what is written in the background from the start of the session on, and gives it: reading what the host
 	// trusts takes longer than all else that a start does, and nothing needs it before the first command.
 	written func() (trusted, error)
+	// sweep ends what removes the files of sessions that were killed, which begins behind that and keeps nobody waiting.
+	sweep func()
 }
 
 // trusted is what a session has written.
@@ -94,11 +96,17 @@ func (s *Sandbox) writeTrust() {
 		}
 		if err == nil {
 			w.lock = lockTrust(w.files.Dir)
-			sweepTrust(os.TempDir())
 		}
 		return w, err
 	})
-	go func() { _, _ = t.written() }() // whoever needs it gets the error
+	stop, swept := make(chan struct{}), make(chan struct{})
+	t.sweep = sync.OnceFunc(func() { close(stop); <-swept })
+	go func() {
+		defer close(swept)
+		if _, err := t.written(); err == nil { // if not, whoever needs it gets the error
+			sweepTrust(os.TempDir(), stop)
+		}
+	}()
 }
 
 // upstream is what servers are verified against (TLS-36). Where it is not known nothing is trusted.
@@ -124,6 +132,7 @@ func (t *trust) close() error {
 		return nil
 	}
 	w, err := t.written()
+	t.sweep()
 	if err != nil {
 		return nil // which has left nothing
 	}

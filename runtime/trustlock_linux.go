@@ -33,15 +33,31 @@ func lockTrust(dir string) *os.File {
 	return f
 }
 
-// sweepTrust removes what sessions of this user have left that were killed. What cannot be removed stays.
-func sweepTrust(parent string) {
-	entries, err := os.ReadDir(parent)
+// sweepBatch is how many names of a directory are looked at between two looks at whether to stop.
+const sweepBatch = 512
+
+// sweepTrust removes what sessions of this user have left that were killed, until stop is closed: a directory for temporary files
+// may hold any number of names. What cannot be removed stays.
+func sweepTrust(parent string, stop <-chan struct{}) {
+	dir, err := os.Open(parent)
 	if err != nil {
 		return
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), trustPrefix) {
-			sweepOne(filepath.Join(parent, e.Name()))
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(sweepBatch)
+		for _, name := range names {
+			if strings.HasPrefix(name, trustPrefix) {
+				sweepOne(filepath.Join(parent, name))
+			}
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case <-stop:
+			return
+		default:
 		}
 	}
 }
