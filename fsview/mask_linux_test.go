@@ -22,10 +22,14 @@ func TestMaskedView_FS58(t *testing.T) {
 	}{
 		{"case 33 beats every list", func(d string, in *fsview.Input) {
 			in.Rules.AllowWrite, in.Rules.DenyRead, in.Rules.CredentialDeny = rules(d, "w", "w/a/b/f"), rules(d, "w/a/b/f"), rules(d, "w/a/b/f")
+			in.Masks = rules(d, "w/a/b/f")
 		}, "fake\n",
 			"cat a/b/f; stat -c %a,%u,%F,%s a/b/f; echo x > a/b/f; chmod 644 a/b/f; rm -f a/b/f; mv a/b/f g; mv -T w2 a/b/f; ln a/b/f l",
 			[]string{"fake\n", fmt.Sprintf("600,%d,regular file,5\n", os.Geteuid()), "a/b/f: Read-only", "permissions of 'a/b/f': Read-only",
 				"remove 'a/b/f': Device or resource busy", "move 'a/b/f' to 'g': Device or resource busy", "Invalid cross-device link", "!content"}},
+		{"CRED-9 a denied file through a link that a command can have made", func(d string, in *fsview.Input) {
+			in.Rules.AllowWrite, in.Rules.DenyRead = rules(d, "w"), rules(d, "w/a/b/f")
+		}, "fake\n", "cat a/b/f link/f; rm link", []string{"a/b/f: Permission denied", "link/f: Permission denied", "remove 'link': Device or resource busy", "!fake", "!content"}},
 		{"FS-41 what leads to it stays", func(d string, in *fsview.Input) { in.Rules.AllowWrite = rules(d, "w") }, "fake\n",
 			"mv a z; mv a/b q; rm link; echo n > a/b/n && mv a/b/n a/n && cat a/n",
 			[]string{"cannot move 'a' to 'z': Device or resource busy", "cannot move 'a/b' to 'q': Device or resource busy", "n\n"}},
