@@ -73,7 +73,7 @@ func (s *Store) assign(key groupKey, of origin, values [][]byte, face func(m *me
 		}
 		out[i] = s.show(m, of, text)
 	}
-	s.byHost = nil
+	s.byHost, s.lists = nil, nil
 	return out, nil
 }
 

@@ -33,7 +33,7 @@ func (s *Store) At(host config.Host) *Injection {
 	if len(list) == 0 {
 		return nil
 	}
-	return &Injection{store: s, host: host, scanner: s.scanners.of(host, list)}
+	return &Injection{store: s, host: host, scanner: s.scanners.of(list)}
 }
 
 // LengthKept reports whether every value injectable here is as long as its sentinel, so that the declared length of a
@@ -95,24 +95,24 @@ func (i *Injection) InTarget(target string) []string {
 	return names
 }
 
-// scanners keeps one scanner per host until the list of what is injectable there changes. The zero value is empty.
+// scanners keeps one scanner per list of what is injectable at hosts. The zero value is empty.
 type scanners struct {
 	mu     sync.Mutex
-	byHost map[config.Host]*scanner
+	byList map[**secret]*scanner // by the address of the first element
 }
 
-// of returns the scanner for a list that Store.at returned for host. The store hands out the same list until something
-// is masked, so that its first element's address tells whether it is still that one.
-func (c *scanners) of(host config.Host, list []*secret) *scanner {
+// of returns the scanner for a list that Store.at returned. The store hands out the same list until something is masked, so
+// that its first element's address tells whether it is still that one.
+func (c *scanners) of(list []*secret) *scanner {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.byHost[host]; known != nil && len(known.list) == len(list) && &known.list[0] == &list[0] {
+	if known := c.byList[&list[0]]; known != nil {
 		return known
 	}
-	if c.byHost == nil || len(c.byHost) >= maxHosts {
-		c.byHost = make(map[config.Host]*scanner)
+	if c.byList == nil || len(c.byList) >= maxLists {
+		c.byList = make(map[**secret]*scanner)
 	}
 	made := newScanner(list)
-	c.byHost[host] = made
+	c.byList[&list[0]] = made
 	return made
 }

@@ -30,7 +30,7 @@ func plant(t testing.TB, s *Store, name, sentinel, value string, hosts ...string
 	x := &secret{store: s, slot: &slot{}, sentinel: sentinel, hosts: parsed, name: name, whole: true}
 	place(t, x, value)
 	s.secrets = append(s.secrets, x)
-	s.byHost = nil
+	s.byHost, s.lists = nil, nil
 	return x
 }
 

@@ -11,6 +11,14 @@ import (
 // errNothing says that an entry finds nothing to mask in a text.
 var errNothing = errors.New("nothing to mask")
 
+// maxValues is how many different values one text may hold. All are kept until the session ends and looked for in every request,
+// and a text may be a command's own, written where the file to mask was missing.
+const maxValues = 10_000
+
+func errTooMany() error {
+	return &hideError{fmt.Sprintf("more than %d different values in it would have to be masked", maxValues)}
+}
+
 // mask is the fake of a text.
 type mask struct {
 	fake  []byte
@@ -18,7 +26,8 @@ type mask struct {
 }
 
 // fakeOf makes the fake of a text: the whole of it, or what the entry's pattern captures (CRED-10, CRED-12, CRED-18).
-// source says where the text is from. Errors are errNothing, or end the launch; past the deadline that is ErrBound.
+// source says where the text is from. Errors are errNothing, one that matches ErrHide, or end the launch; past the deadline that is
+// ErrBound.
 func (e *entry) fakeOf(s *Store, source string, text []byte, deadline time.Time) (mask, error) {
 	key := groupKey{source: source, how: e.how(), hosts: e.hostsKey}
 	of := origin{hosts: e.hosts, name: e.label}
@@ -42,6 +51,9 @@ func (e *entry) fakeOf(s *Store, source string, text []byte, deadline time.Time)
 		}
 	}
 	found := collect(text, spans)
+	if len(found.values) > maxValues {
+		return mask{}, errTooMany()
+	}
 	face := s.plainFace
 	if e.rule.Decode == config.DecodeJWT {
 		tokens, err := found.keepTokens(e.rule.MaskClaims, deadline)

@@ -233,7 +233,7 @@ func TestCRED32_Token(t *testing.T) {
 	}
 	// A token whose own hosts do not hold this one never goes there (CRED-21).
 	p.token.hosts = nil
-	s.byHost = nil
+	s.byHost, s.lists = nil, nil
 	if g, refused := at(t, s, awsHost).Plan("GET", "/", without, awsHost, SigV4Policy{}); g != nil || refused == nil ||
 		!strings.Contains(refused.Reason, "AWS_SESSION_TOKEN") {
 		t.Errorf("%v, %v", g, refused)

@@ -22,10 +22,11 @@ type Store struct {
 	groups  map[groupKey]*group // what is masked, and what stands for it
 	pairs   []pair              // newest first (CRED-27)
 	byHost  map[config.Host][]*secret
+	lists   [][]*secret // the different ones in byHost, none empty
 
 	sentinels sentinels
 	programs  programs
-	scanners  scanners // of the hosts in byHost; with a lock of its own
+	scanners  scanners // of the lists in byHost; with a lock of its own
 }
 
 // maxHosts bounds how many hosts at remembers its answer for; a command may ask for any number.
@@ -46,7 +47,7 @@ func (s *Store) Close() error {
 	for _, x := range s.secrets {
 		x.slot.view = nil
 	}
-	s.secrets, s.groups, s.pairs, s.byHost = nil, nil, nil, nil
+	s.secrets, s.groups, s.pairs, s.byHost, s.lists = nil, nil, nil, nil, nil
 	return s.region.destroy()
 }
 
@@ -106,9 +107,31 @@ func (s *Store) at(host config.Host) []*secret {
 		}
 	}
 	if s.byHost == nil || len(s.byHost) >= maxHosts {
-		s.byHost = make(map[config.Host][]*secret)
+		s.byHost, s.lists = make(map[config.Host][]*secret), nil
 	}
+	list = s.shared(list)
 	s.byHost[host] = list
+	return list
+}
+
+// maxLists bounds with how many lists a new one is compared.
+const maxLists = 64
+
+// shared returns the list that was made before for another host, if it is equal: a command may ask for any number of names
+// that one wildcard covers, and a list and its scanner are as large as all that is masked.
+func (s *Store) shared(list []*secret) []*secret {
+	if len(list) == 0 {
+		return nil
+	}
+	for _, known := range s.lists {
+		if slices.Equal(known, list) {
+			return known
+		}
+	}
+	if len(s.lists) >= maxLists {
+		s.byHost, s.lists = make(map[config.Host][]*secret), nil
+	}
+	s.lists = append(s.lists, list)
 	return list
 }
 

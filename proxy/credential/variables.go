@@ -73,6 +73,10 @@ func (m *Masked) maskVariable(rule *config.EnvCredential, value string, spec Spe
 	case err == errNothing: //nolint:errorlint // never wrapped
 		v.Unset, err = e.nothing(m.warn)
 		return v, nil, err
+	case hides(err):
+		m.warn(e.label + " cannot be masked (" + err.Error() + "); the command runs without it")
+		v.Unset = true
+		return v, nil, nil
 	case err != nil:
 		return v, nil, e.explain(err)
 	}
@@ -112,6 +116,8 @@ func (m *Masked) File(index int, location string) ([]byte, error) {
 			return nil, &hideError{"nothing to mask was found in it"}
 		}
 		return nil, ErrLeave
+	case hides(err):
+		return nil, err
 	case err != nil:
 		return nil, e.explain(err)
 	}
