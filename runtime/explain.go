@@ -120,6 +120,9 @@ type PlannedTLS struct {
 	Bundle string `json:"bundle"`
 	// ExcludeDomains are hosts whose tunnels are passed on unread.
 	ExcludeDomains []string `json:"excludeDomains"`
+	// External says that the commands' HTTP proxy is not srt's (network.httpProxyPort): then srt ends no TLS and puts no credentials in,
+	// and that proxy may have the authority (TLS-4).
+	External bool `json:"external,omitempty"`
 }
 
 // PlannedCredential is a source of credentials that is kept from the command. What is in it is told nowhere.
@@ -180,7 +183,7 @@ func (s *Sandbox) plannedTLS(cfg *config.Config) *PlannedTLS {
 		return nil
 	}
 	p := &PlannedTLS{Authority: s.trust.ca.Certificate().Subject.String(), CertPath: s.begun.Network.TLSTerminate.CACertPath,
-		Bundle: ca.Bundle, ExcludeDomains: []string{}}
+		Bundle: ca.Bundle, ExcludeDomains: []string{}, External: s.begun.Network.HTTPProxyPort != 0}
 	if t := cfg.Network.TLSTerminate; t != nil {
 		p.ExcludeDomains = list(t.ExcludeDomains)
 	}
@@ -287,7 +290,9 @@ func (n *PlannedNetwork) write(t io.Writer) {
 	fmt.Fprintf(t, "\n  Unix sockets of the host\t%s", sockets)
 	fmt.Fprintf(t, "\n  allowed\t%s\n  denied\t%s\n", orNone(n.AllowedDomains), orNone(n.DeniedDomains))
 	fmt.Fprintf(t, "  denied addresses\t%s\n", orNone(n.DeniedResolvedAddresses))
-	if tls := n.TLS; tls != nil {
+	if tls := n.TLS; tls != nil && tls.External {
+		fmt.Fprintf(t, "  TLS\tis not ended by srt beside httpProxyPort, and no credentials are put in\n  trusted\t%s, with %s\n", tls.Bundle, tls.Authority)
+	} else if tls != nil {
 		fmt.Fprintf(t, "  TLS ended by\t%s\n  but not for\t%s\n  trusted\t%s\n", tls.Authority, orNone(tls.ExcludeDomains), tls.Bundle)
 	}
 	for i, r := range n.RequestRules {

@@ -82,3 +82,20 @@ func TestMasksOfAnUpdateAreInjected_CRED37(t *testing.T) {
 		t.Errorf("put in at a.example: %v, elsewhere: %v", s.secrets.At(host) != nil, s.secrets.At(elsewhere) != nil)
 	}
 }
+
+// TLS-4: what Explain says of an external proxy.
+func TestExplainExternalProxy_TLS4(t *testing.T) {
+	for port, want := range map[int]string{0: "TLS ended by", 1: "is not ended by srt beside httpProxyPort"} {
+		s := newSession(t, func(c *config.Config) {
+			masking("TOKEN")(c)
+			c.Network.HTTPProxyPort = port
+		})
+		e, err := s.Explain(t.Context())
+		succeed(t, err)
+		var text strings.Builder
+		succeed(t, e.WriteText(&text))
+		if e.Network.TLS.External != (port != 0) || !strings.Contains(text.String(), want) || !strings.Contains(text.String(), s.CA().Bundle) {
+			t.Errorf("port %d: %+v\n%s", port, e.Network.TLS, text.String())
+		}
+	}
+}

@@ -113,12 +113,16 @@ func (s *Sandbox) startProxy() error {
 		token = hex.EncodeToString(random)
 	}
 	s.token.Store(&token)
+	ends, values := s.trust.termination(), s.secrets
+	if n.HTTPProxyPort != 0 { // nor for programs that know of no proxy: what is read would depend on the program (TLS-4)
+		ends, values = nil, nil
+	}
 	s.proxy, err = proxy.New(proxy.Options{
 		Policy: func() *proxy.Rules { return s.current().rules }, Token: token, Open: token == "", Parent: parent,
 		RequireHostMatch: n.RequireHostMatch, RefuseOpaqueTunnels: n.RefuseOpaqueTunnels,
 		StripResponseHeaders: n.StripResponseHeaders, OnViolation: s.report, Logger: s.opts.logger,
-		Commands: &s.lists, Ask: s.askProxy(), Terminate: s.trust.termination(),
-		Credentials: s.secrets, AllowPlaintextInject: s.begun.Credentials != nil && s.begun.Credentials.AllowPlaintextInject,
+		Commands: &s.lists, Ask: s.askProxy(), Terminate: ends, Credentials: values,
+		AllowPlaintextInject: s.begun.Credentials != nil && s.begun.Credentials.AllowPlaintextInject,
 		Filtering: proxy.Filtering{Filter: s.opts.filter, AllowPlaintextHeaderSet: n.AllowPlaintextHeaderSet,
 			AmbiguousRequestTarget: n.AmbiguousRequestTarget},
 	})

@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/base64"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,5 +87,24 @@ func TestCRED_11_CopiesAreNotMasked(t *testing.T) {
 		b.sh(c, `case $(cat token) in fake_value_*) echo fake;; esac; cat copy second '[t]oken'`).ok().prints("fake\nplanted\nplanted\nplanted")
 		c.top = masks(object{"files": list{object{"path": "[t]oken"}}}) // a name, not a pattern
 		b.sh(c, `case $(cat '[t]oken') in fake_value_*) echo fake;; esac; cat token`).ok().prints("fake\nplanted")
+	})
+}
+
+// TLS-4, CRED-20: beside an external proxy srt ends no TLS and puts nothing in, also for programs that know of no proxy; what it shows
+// commands to trust, and the masks, stay.
+func TestTLS_4_ExternalProxy(t *testing.T) {
+	need(t, "curl")
+	each(t, func(t *testing.T, b *box) {
+		web, _ := b.secure()
+		outside, _ := strconv.Atoi(web.port) // anything that listens will do
+		b.env = append(b.env, "TOKEN=planted-token")
+		c := cfg{allow: list{"localhost:" + web.port}, net: object{"tlsTerminate": object{}, "httpProxyPort": outside},
+			top: masks(object{"envVars": list{object{"name": "TOKEN"}}, "allowPlaintextInject": true})}
+		r := b.sh(c, `case $TOKEN in fake_value_*) echo fake;; esac; grep -c BEGIN "$SSL_CERT_FILE" >/dev/null && echo bundle
+			curl --noproxy '*' -sSkv -H "A: $TOKEN" https://localhost:`+web.port+"/").ok().prints("fake\nbundle\nsecure")
+		r.says("issuer: CN=srt test servers")
+		if got := web.requests(); len(got) != 1 || !strings.HasPrefix(got[0].Header.Get("A"), "fake_value_") {
+			t.Errorf("what arrived: %v", got)
+		}
 	})
 }
