@@ -150,36 +150,52 @@ func (g *generator) request() *request {
 		name := g.one("X-Amz-Meta-A", "x-amz-meta-a", "X-AMZ-META-B", "x-amz-acl", "Content-Type", "User-Agent", "Accept-Encoding", "Amz-Sdk-Request", "Range")
 		fields = append(fields, [2]string{name, g.value()})
 	}
-	unsigned := service == "s3" && !g.often(3)
+	payload := signedPayload
+	if service == "s3" && !g.often(3) {
+		payload = g.one(unsignedPayload, unsignedChunks)
+	}
 	if g.often(3) {
 		r.body = []byte(strings.Repeat(g.one("x", "ab\n", os.Getenv("OTHER"), os.Getenv("AWS_ACCESS_KEY_ID")), g.random.IntN(4000)))
 		r.chunked = !g.often(3)
 	}
-	g.sign(r, service, fields, unsigned)
+	if len(r.body) == 0 && payload == unsignedChunks {
+		payload = unsignedPayload
+	}
+	g.sign(r, service, fields, payload)
 	return r
 }
+
+// What is signed of a body.
+const (
+	signedPayload   = ""
+	unsignedPayload = "UNSIGNED-PAYLOAD"
+	unsignedChunks  = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+)
 
 // upload is one of n bytes.
 func (g *generator) upload(n int, unsigned bool) *request {
 	r := &request{method: "PUT", target: "/b/large", body: bytes.Repeat([]byte("x"), n)}
-	g.sign(r, "s3", nil, unsigned)
+	payload := signedPayload
+	if unsigned {
+		payload = unsignedPayload
+	}
+	g.sign(r, "s3", nil, payload)
 	return r
 }
 
 // sign adds what a client of AWS adds, with a signature that is none.
-func (g *generator) sign(r *request, service string, fields [][2]string, unsigned bool) {
+func (g *generator) sign(r *request, service string, fields [][2]string, payload string) {
 	now := time.Now().UTC().Format("20060102T150405Z")
 	r.fields = append(r.fields, [2]string{"Host", g.host}, [2]string{g.one("X-Amz-Date", "x-amz-date"), now})
 	signed := map[string]bool{"host": true, "x-amz-date": true}
 	hash := sha256.Sum256(r.body)
 	switch {
-	case unsigned && len(r.body) > 0 && g.often(2):
-		size := len(r.body)
-		r.body = fmt.Appendf(nil, "%x\r\n%s\r\n0\r\nx-amz-checksum-crc32: AAAAAA==\r\n\r\n", size, r.body)
+	case payload == unsignedChunks:
 		fields = append(fields, [2]string{"Content-Encoding", "aws-chunked"}, [2]string{"X-Amz-Trailer", "x-amz-checksum-crc32"},
-			[2]string{"X-Amz-Decoded-Content-Length", fmt.Sprint(size)}, [2]string{"X-Amz-Content-Sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"})
-	case unsigned:
-		fields = append(fields, [2]string{"X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"})
+			[2]string{"X-Amz-Decoded-Content-Length", fmt.Sprint(len(r.body))}, [2]string{"X-Amz-Content-Sha256", payload})
+		r.body = fmt.Appendf(nil, "%x\r\n%s\r\n0\r\nx-amz-checksum-crc32: AAAAAA==\r\n\r\n", len(r.body), r.body)
+	case payload == unsignedPayload:
+		fields = append(fields, [2]string{"X-Amz-Content-Sha256", payload})
 	case service == "s3" || g.often(2):
 		fields = append(fields, [2]string{"x-amz-content-sha256", hex.EncodeToString(hash[:])})
 	}
