@@ -74,7 +74,9 @@ func (u *CapturedUpstream) serve(conn net.Conn, ended func()) {
 			s.joinThen(conn, u.conn, said.server, said.program, ended)
 			return
 		}
-		s.reportTunnel(w.asking, v)
+		if len(said.program)+len(said.server) > 0 { // if not, it was merely opened and closed (TLS-21)
+			s.reportTunnel(w.asking, v)
+		}
 	}
 	if u.conn != nil {
 		s.forget(u.conn)

@@ -105,6 +105,8 @@ func TestCapturedConnectionsThatAreNotTLS(t *testing.T) {
 		ends.send("hi")
 		ends.CloseWrite()
 		listens := c.open(c.addresses("name.test", greeter.Port)[0])
+		probe := c.open(c.addresses("name.test", port)[0]) // as programs do that try several addresses at once
+		probe.Close()
 		if refuse {
 			for _, p := range []*peer{speaks, ends, listens} {
 				if b, err := io.ReadAll(p.br); isTimeout(err) || len(b) > 0 {
