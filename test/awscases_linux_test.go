@@ -237,3 +237,16 @@ func TestCRED_30_AWS_Update(t *testing.T) {
 		}
 	})
 }
+
+// CRED-32: curl signs by itself, and knows nothing of S3 or of session tokens: the one of the key is added and signed.
+func TestCRED_32_AWS_Curl(t *testing.T) {
+	need(t, "curl")
+	eachAlong(t, func(t *testing.T, b *box) {
+		c := b.cloud(awsKey)
+		r := b.sh(c.cfg(nil), byProxy+`curl -sS --aws-sigv4 aws:amz:eu-central-1:sts --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" `+
+			`-d 'Action=GetCallerIdentity&Version=2011-06-15' `+c.url+"/").ok()
+		if got := c.verified(r); len(got) != 1 || got[0].Header.Get("X-Amz-Security-Token") != awsKey.Token || !strings.Contains(r.stdout, "123456789012") {
+			t.Errorf("arrived: %v; %v", got, r)
+		}
+	})
+}
