@@ -289,3 +289,24 @@ func TestNewMITM(t *testing.T) {
 		t.Error("no MITM takes something")
 	}
 }
+
+// CRED-20: with the opt-in plain requests carry real values towards the socket too, as it is the next hop; tunnels to it never do.
+func TestCRED20_PlainRequestsToTheSocket(t *testing.T) {
+	store, fakes := masking(t, map[string]string{"GH_TOKEN": secretToken}, "mitm.test")
+	for _, allowed := range []bool{false, true} {
+		path, got := fakeMITM(t, ok200)
+		h := start(t, mitmRules, withMITM(mustMITM(t, path, "mitm.test")), func(o *Options) {
+			o.Resolver, o.Credentials, o.AllowPlaintextInject = &fakeResolver{}, store, allowed
+		})
+		p := h.dial()
+		p.send("GET http://mitm.test/ HTTP/1.1\r\nHost: x\r\nA: %s\r\n%s\r\n", fakes["GH_TOKEN"], auth)
+		p.want(ok200)
+		want := "A: " + fakes["GH_TOKEN"] + "\r\n"
+		if allowed {
+			want = "A: " + secretToken + "\r\n"
+		}
+		if r := <-got; !strings.Contains(r, want) {
+			t.Errorf("allowed %v: %q", allowed, r)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -129,5 +130,19 @@ func TestPRX35_TheGuideTellsOfTheScheme(t *testing.T) {
 	_, section, found := strings.Cut(string(guide), "\n## proxy\n")
 	if words := strings.Join(strings.Fields(section), " "); !found || !strings.Contains(words, "There is no scheme in `req`") {
 		t.Error("docs/cli.md does not say that a question has no scheme")
+	}
+}
+
+// TestPRX7_ValuesThatAreNone: what is no positive integer asks for no report, and stops nothing.
+func TestPRX7_ValuesThatAreNone(t *testing.T) {
+	for _, value := range []string{"", "0", "-5", "x", "1.5", "99999999999999999999"} {
+		var said bytes.Buffer
+		p := &proxyRun{app: &app{stderr: &said, getenv: func(string) string { return value }}}
+		stop := p.reportMemory()
+		<-time.After(20 * time.Millisecond)
+		stop()
+		if said.Len() > 0 {
+			t.Errorf("%q: %s", value, &said)
+		}
 	}
 }

@@ -267,3 +267,37 @@ func TestPRX60_ReasonsOfTheSystemAndOfIDs(t *testing.T) {
 		l.close()
 	}
 }
+
+// TestPRX67_LiteralsOfTheHello: the literals of the two lists are what exempts an address that a name leads to, and what denies one; names
+// and wildcards do neither.
+func TestPRX67_LiteralsOfTheHello(t *testing.T) {
+	for lists, tc := range map[string]struct {
+		host   string
+		passes bool
+	}{
+		`"allowedDomains":["u.test","127.0.0.1"],"deniedDomains":[]`:                  {"u.test", true},
+		`"allowedDomains":["u.test"],"deniedDomains":[]`:                              {"u.test", false},
+		`"allowedDomains":["u.test","127.0.0.2"],"deniedDomains":[]`:                  {"u.test", false},
+		`"allowedDomains":["u.test","127.0.0.1"],"deniedDomains":["127.0.0.1"]`:       {"u.test", false},
+		`"allowedDomains":["u.test","127.0.0.1:1"],"deniedDomains":[]`:                {"u.test", false},
+		`"allowedDomains":["u.test","*.u.test","localhost"],"deniedDomains":[]`:       {"u.test", false},
+		`"allowedDomains":["private.test","10.0.0.6"],"deniedDomains":[]`:             {"private.test", false},
+		`"allowedDomains":["127.0.0.1"],"deniedDomains":[]`:                           {"127.0.0.1", true},
+		`"allowedDomains":["u.test","127.0.0.1"],"deniedDomains":["127.0.0.2","::1"]`: {"u.test", true},
+	} {
+		r := start(t, `{"t":"hello","proto":1,`+lists+`}`)
+		r.always(`"action":"allow"`)
+		_, port, _ := strings.Cut(r.up.host, ":")
+		target := tc.host + ":" + port
+		c := r.dial()
+		c.say("GET http://" + target + "/ HTTP/1.1\r\nHost: " + target + "\r\n\r\n")
+		got := c.hears("GET")
+		if tc.passes && got.status != 200 || !tc.passes && (got.status != 403 || got.header.Get("X-Deny-Reason") != "address_not_allowed" ||
+			!strings.HasPrefix(got.body, "Connection to "+tc.host+" blocked: resolved to ")) {
+			t.Errorf("%s: %s: %+v", lists, target, got)
+		}
+		if n := r.up.dialled(); (n == 1) != tc.passes {
+			t.Errorf("%s: %d connections", lists, n)
+		}
+	}
+}
