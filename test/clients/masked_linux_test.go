@@ -63,11 +63,17 @@ var maskedTable = []maskedClient{
 		wget -t1 -qO- --ca-certificate=$SSL_CERT_FILE --auth-no-challenge --user=me --password="$TOKEN" $URL/`, want: greeting},
 	{name: "git store", script: gitWork, want: "refs/heads/h",
 		plants: []plant{gitStore, plainFile(".gitconfig", "[credential]\nhelper = store\n")}},
+	{name: "git store, only read", script: `git clone -q $URL/git/hello.git 2>said; cat hello/greeting; [ ! -s said ]`, want: greeting, plants: []plant{
+		gitStore, plainFile(".gitconfig", "[credential]\nhelper = \"!f() { test $1 != get || git credential-store get; }; f\"\n")}},
 	{name: "git netrc", script: gitWork, want: "refs/heads/h", plants: []plant{netrc}},
 	{name: "git url", script: `URL=https://me:$TOKEN@$HOST/private; ` + gitWork, want: "refs/heads/h"},
 	// As jobs of continuous integration have it.
 	{name: "git header", script: `export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraheader
 		export GIT_CONFIG_VALUE_0="AUTHORIZATION: basic $(printf 'me:%s' "$TOKEN" | base64 -w0)"; ` + gitWork, want: "refs/heads/h"},
+	// Larger than what git sends in one piece (http.postBuffer): in chunks, after a request that asks whether it may.
+	{name: "git large push", script: `git clone -q $URL/git/hello.git; cd hello; head -c 3000000 /dev/urandom >large; git add large
+		git -c user.name=n -c user.email=n@n commit -qm Large; git push -q origin HEAD:refs/heads/$HOST-$RANDOM; git ls-remote`,
+		want: "refs/heads/h", plants: []plant{netrc}},
 	{name: "npm token", script: npmWork, want: greeting, plants: []plant{npmToken}},
 	{name: "npm token by variable", script: npmWork, want: greeting, plants: []plant{
 		plainFile(".npmrc", "//HOST/private/npm/:_authToken=${TOKEN}\n")}},
@@ -113,12 +119,18 @@ var maskedModes = []maskedMode{
 // a server outside injectHosts has the sentinel (CRED-21).
 func TestCRED_RealClients(t *testing.T) {
 	stage.Need(t, "curl", "wget", "git", "node", "npm", "javac", "ip", "awk")
+	manual := read(t, "../../docs/settings.md")
 	w := newWorld(t)
 	w.gitRepositories(t)
 	w.serveWeb(t)
 	w.build(t)
 	t.Run("clients", func(t *testing.T) {
 		for _, c := range maskedTable {
+			for _, p := range c.plants {
+				if !strings.Contains(manual, "`"+p.extract+"`") && p.extract != "" {
+					t.Errorf("docs/settings.md does not say to extract %q", p.extract)
+				}
+			}
 			t.Run(c.name, func(t *testing.T) {
 				stage.EachAlong(t, func(s *stage.Stage) {
 					for _, m := range maskedModes {

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -72,11 +73,20 @@ func (w *world) serveWeb(t *testing.T) {
 // gitServer serves the repositories for the web servers beneath /git/, for reading and writing.
 func (w *world) gitServer(t *testing.T) http.Handler {
 	t.Helper()
-	return &cgi.Handler{
+	program := &cgi.Handler{
 		Path: gitBackend(t), Root: "/git",
 		Env:    []string{"GIT_PROJECT_ROOT=" + w.path("git"), "GIT_HTTP_EXPORT_ALL=1", "HOME=" + w.dir, "PATH=/usr/bin:/bin"},
 		Stderr: io.Discard,
 	}
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body) // CGI tells a program the length beforehand (RFC 3875 section 4.1.2)
+		if err != nil {
+			w.fault("%s %s%s: %v", r.Method, r.Host, r.URL, err)
+			return
+		}
+		r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+		program.ServeHTTP(out, r)
+	})
 }
 
 func gitBackend(t *testing.T) string {
