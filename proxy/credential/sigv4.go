@@ -64,6 +64,9 @@ func (i *Injection) Plan(method, target string, h httphead.Header, host string, 
 		return nil, r
 	}
 	path, query, _ := strings.Cut(target, "?")
+	if name := presigning(query); name != "" {
+		return nil, unsignable("its query holds " + name + ", which belongs to presigned requests: the server would not take both")
+	}
 	g.request.method, g.request.host = method, host
 	g.request.path = canonicalPath(path, g.scope.service)
 	g.request.query = canonicalQuery(query)
@@ -140,6 +143,9 @@ func (g *Signing) readFields(h httphead.Header) *Refused {
 	}
 	slices.Sort(g.request.signed)
 	g.request.signed = slices.Compact(g.request.signed)
+	if !slices.Contains(g.request.signed, "host") {
+		return unsignable("its signature does not cover the header host, so it would hold at other servers too")
+	}
 	for _, name := range g.request.signed {
 		if name == "host" || name == contentLength || name == securityToken && g.pair.token != nil {
 			continue

@@ -170,6 +170,7 @@ func TestCRED31_Refusals(t *testing.T) {
 		{"signed token absent", "header x-amz-security-token", awsRequest(idFake+serviceFor, "host;x-amz-date;x-amz-security-token")},
 		{"hop-by-hop", "header te", awsRequest(idFake+serviceFor, "host;te;x-amz-date", httphead.Field{Name: "TE", Value: "trailers"})},
 		{"expect", "header expect", awsRequest(idFake+serviceFor, "Expect;host;x-amz-date", httphead.Field{Name: "Expect", Value: "100-continue"})},
+		{"no host signed", "does not cover the header host", awsRequest(idFake+serviceFor, "x-amz-date")},
 		{"the signature itself", "header authorization", awsRequest(idFake+serviceFor, "authorization;host;x-amz-date")},
 	} {
 		g, refused := at(t, s, awsHost).Plan("GET", "/", tc.header, awsHost, SigV4Policy{true, true, true})
@@ -180,6 +181,28 @@ func TestCRED31_Refusals(t *testing.T) {
 		if !strings.HasPrefix(refused.Reason, "AWS SigV4 request uses a masked credential but cannot be re-signed") ||
 			!strings.Contains(refused.Reason, tc.why) || strings.Contains(refused.Reason, "fake_value") {
 			t.Errorf("%s: %q", tc.name, refused.Reason)
+		}
+	}
+}
+
+// TestCRED30_NoOracleForPresigned: a request that is signed in its header gets no signature that a presigned request could use. A
+// server that quotes what it was sent would hand it to the command, valid for days.
+func TestCRED30_NoOracleForPresigned(t *testing.T) {
+	s := newStore(t)
+	awsPair(t, s, realID, realKey, "")
+	h := awsRequest(idFake+serviceFor, "host", httphead.Field{Name: contentHash, Value: unsignedPayload})
+	for _, query := range []string{
+		"X-Amz-Algorithm=AWS4-HMAC-SHA256", "list-type=2&X-Amz-Expires=604800", "x-amz-signedheaders=host", "X%2dAmz%2DCredential=a",
+		"X-Amz-Date=20300101T000000Z", "X-Amz-Security-Token=", "X-Amz-Signature", "a=b&%58-amz-date",
+	} {
+		g, refused := at(t, s, awsHost).Plan("GET", "/b/k?"+query, h, awsHost, SigV4Policy{true, true, true})
+		if g != nil || refused == nil || !strings.Contains(refused.Reason, "belongs to presigned requests") {
+			t.Errorf("%s: %v, %v", query, g, refused)
+		}
+	}
+	for _, query := range []string{"", "X-Amz-Meta=1", "prefix=X-Amz-Date", "x-id=GetObject&x-amz-checksum-mode=ENABLED"} {
+		if g, refused := at(t, s, awsHost).Plan("GET", "/b/k?"+query, h, awsHost, SigV4Policy{}); g == nil || refused != nil {
+			t.Errorf("%s: %v, %v", query, g, refused)
 		}
 	}
 }

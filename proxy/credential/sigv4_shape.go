@@ -116,6 +116,20 @@ func detectQuery(target string) (shape, signature) {
 	return presigned, s
 }
 
+// presigning returns the first parameter of a query that says how a presigned request is signed, or "". A request that is signed
+// in its header has none. One that had would be given the signature of the presigned request that those parameters make, which
+// credentials.sigv4 refuses and which holds for days: S3 quotes the Authorization field of a request that is signed in both ways.
+func presigning(query string) string {
+	for item := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(item, "=")
+		switch name = strings.ToLower(unescape(name)); name {
+		case "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-expires", "x-amz-signedheaders", "x-amz-signature", securityToken:
+			return name
+		}
+	}
+	return ""
+}
+
 // scope is the credential scope of a signature.
 type scope struct{ date, region, service string }
 
