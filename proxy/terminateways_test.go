@@ -254,3 +254,39 @@ func TestCRED36_CRED22_ResponsesAreNotTouched(t *testing.T) {
 		h.free()
 	}
 }
+
+// TestCRED35_DebugLinesCutURLs: no query is in a log or a violation, whatever becomes of its request.
+func TestCRED35_DebugLinesCutURLs(t *testing.T) {
+	const query = "key=query-secret"
+	o := serveOrigin(t, "name.test", func(r *http.Request, _ string) string {
+		return map[string]string{"/broken": "nonsense\r\n\r\n", "/cut": ""}[r.URL.Path] + map[bool]string{true: plainOK}[r.URL.Path == "/ok"]
+	})
+	h, fakes, log := injecting(t, o, map[string]string{"GH_TOKEN": secretToken}, func(opts *Options) {
+		opts.RequireHostMatch = true
+		opts.Filter = func(_ context.Context, r *FilterRequest) (FilterDecision, error) {
+			if strings.HasPrefix(r.RequestTarget, "/panic") {
+				panic("at " + r.Method)
+			}
+			return FilterDecision{Action: FilterAllow, OnResponse: func(int, []HeaderField) { panic("again") }}, nil
+		}
+	})
+	for _, line := range []string{"GET /ok", "GET /broken", "GET /cut", "GET /panic", "GET /a/..", "TRACE /ok", "GET ftp://h/", "GET http://evil.test/", "G(T /ok",
+		"GET /ok#x", "CONNECT /ok", "GET /ok?t=" + fakes["GH_TOKEN"] + "&"} {
+		mark := "?"
+		if strings.Contains(line, "?") {
+			mark = ""
+		}
+		c := h.shake("name.test")
+		c.send("%s%s%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", line, mark, query, h.target)
+		_, _ = io.ReadAll(c.br)
+		c.Close()
+		p := h.dial()
+		p.send("%s HTTP/1.1\r\nHost: name.test:1\r\nConnection: close\r\n%s\r\n", strings.Replace(line, " /", " http://name.test:1/", 1)+mark+query, auth)
+		_, _ = io.ReadAll(p.br)
+	}
+	h.free()
+	_ = h.server.Close()
+	if said := log.String() + strings.Join(h.lines(), "\n"); strings.Contains(said, "query-secret") || !strings.Contains(said, "GH_TOKEN") {
+		t.Errorf("%s", said)
+	}
+}
