@@ -153,7 +153,7 @@ func (c *client) up(until time.Time) (int64, error) {
 	return int64(binary.BigEndian.Uint64(got[:])), nil
 }
 
-// rateMode: KIND WORKERS SECONDS TARGET WAY. Prints how many a second all workers finish together.
+// rateMode: KIND WORKERS SECONDS TARGET WAY. Prints how many a second all workers finish together, and how many it were.
 func rateMode(args []string) error {
 	workers, err1 := strconv.Atoi(args[1])
 	seconds, err2 := strconv.ParseFloat(args[2], 64)
@@ -174,7 +174,7 @@ func rateMode(args []string) error {
 		}
 		return nil
 	})
-	fmt.Println(float64(count.Load()) / time.Since(start).Seconds())
+	fmt.Println(float64(count.Load())/time.Since(start).Seconds(), count.Load())
 	return err
 }
 

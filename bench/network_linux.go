@@ -101,14 +101,7 @@ func (b *bed) move(load string, p place, peers []peer, direction string, tunnels
 		spent[r.name] = append(spent[r.name], got.cpu.Seconds()/gb)
 		return rate, nil
 	})
-	cpu := make([]row, len(rows))
-	for i, r := range rows {
-		cpu[i] = row{who: r.who, note: r.note}
-		if len(r.samples) > 0 {
-			cpu[i].samples = spent[r.who][1:]
-		}
-	}
-	return []group{{what, "MB/s", rows}, {what + ": processor time of both per GB", "s", cpu}}
+	return []group{{what, "MB/s", rows}, {what + ": processor time of both per GB", "s", spentRows(rows, spent)}}
 }
 
 // parse returns the i-th number that a mode has printed.
