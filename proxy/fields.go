@@ -18,7 +18,7 @@ func isHopByHop(f httphead.Field) bool {
 			return true
 		}
 	}
-	return strings.ContainsAny(f.Name, "_.") && isLookalike(foldName(f.Name))
+	return strings.ContainsAny(f.Name, "_.") && isLookalike(httphead.Fold(f.Name))
 }
 
 // isLookalike reports whether a folded name, spelled with '_' or '.', is one that frames or routes a message. Servers that
@@ -138,26 +138,13 @@ func forwardTrailer(h httphead.Header, stripped func(string) bool) httphead.Head
 	return out
 }
 
-// foldName makes names comparable for stripResponseHeaders: lower case, and '_' and '.' as '-' (NET-30).
-func foldName(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '_' || r == '.':
-			return '-'
-		case 'A' <= r && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return r
-	}, name)
-}
-
 // stripped reports whether a response field is listed in stripResponseHeaders. Content-Length always stays, as without it
 // the end of the body would be lost.
 func (s *Server) stripped(name string) bool {
 	if len(s.strip) == 0 {
 		return false
 	}
-	folded := foldName(name)
+	folded := httphead.Fold(name)
 	if folded == "content-length" {
 		return false
 	}

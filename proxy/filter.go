@@ -303,13 +303,13 @@ func (s *Server) edit(r *request, d *FilterDecision) {
 	}
 	out := make(httphead.Header, 0, len(r.header)+1)
 	r.forwarded(func(f httphead.Field) {
-		if !edits || !remove[foldName(f.Name)] {
+		if !edits || !remove[httphead.Fold(f.Name)] {
 			out = append(out, f)
 		}
 	})
 	if edits {
 		for _, f := range firstsTogether(d.SetHeaders) {
-			if name := spelling[foldName(f.Name)]; name != "" {
+			if name := spelling[httphead.Fold(f.Name)]; name != "" {
 				out = append(out, httphead.Field{Name: name, Value: strings.Trim(f.Value, " \t")})
 			}
 		}
@@ -321,10 +321,10 @@ func (s *Server) edit(r *request, d *FilterDecision) {
 func (d *FilterDecision) edited() (remove map[string]bool, spelling map[string]string) {
 	remove, spelling = map[string]bool{}, map[string]string{}
 	for _, name := range d.RemoveHeaders {
-		remove[foldName(name)] = true
+		remove[httphead.Fold(name)] = true
 	}
 	for _, f := range d.SetHeaders {
-		folded := foldName(f.Name)
+		folded := httphead.Fold(f.Name)
 		remove[folded] = true
 		if spelling[folded] == "" {
 			spelling[folded] = f.Name
@@ -342,7 +342,7 @@ func firstsTogether(fields []HeaderField) []HeaderField {
 	var order []string
 	byName := map[string][]HeaderField{}
 	for _, f := range fields {
-		folded := foldName(f.Name)
+		folded := httphead.Fold(f.Name)
 		if byName[folded] == nil {
 			order = append(order, folded)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/srt-sandbox/srt/proxy/credential"
+	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
@@ -187,7 +188,7 @@ func New(o Options) (*Server, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	for _, name := range o.StripResponseHeaders {
-		s.strip = append(s.strip, foldName(name))
+		s.strip = append(s.strip, httphead.Fold(name))
 	}
 	s.slots = make(chan struct{}, s.limits.Connections)
 	s.idle.init(min(idleTotal, max(s.limits.Connections/4, 1)))

@@ -12,7 +12,13 @@ func (s *Server) judgeRules(r *request) refusal {
 	if !r.rules.Requests.Names(r.host, r.port) {
 		return refusal{}
 	}
-	v := r.rules.Requests.Decide(r.method, r.host, r.port, r.path, methodOverrides(r.header))
+	methods := methodOverrides(r.header)
+	v := r.rules.Requests.Decide(r.method, r.host, r.port, r.path, methods)
+	for _, path := range pathOverrides(r.header) {
+		if v.Allowed {
+			v = r.rules.Requests.Decide(r.method, r.host, r.port, path, methods)
+		}
+	}
 	switch {
 	case v.Allowed:
 		return refusal{}
@@ -26,7 +32,7 @@ func (s *Server) judgeRules(r *request) refusal {
 func methodOverrides(h httphead.Header) []string {
 	var methods []string
 	for _, f := range h {
-		switch foldName(f.Name) {
+		switch httphead.Fold(f.Name) {
 		case "x-http-method-override", "x-http-method", "x-method-override":
 			if value := strings.TrimSpace(f.Value); value != "" {
 				methods = append(methods, value)
@@ -34,4 +40,24 @@ func methodOverrides(h httphead.Header) []string {
 		}
 	}
 	return methods
+}
+
+// pathOverrides are the paths that some servers take a request to be for by its fields, whatever the spelling (REQ-19): IIS and
+// frameworks that run on it.
+func pathOverrides(h httphead.Header) []string {
+	var paths []string
+	for _, f := range h {
+		switch httphead.Fold(f.Name) {
+		case "x-original-url", "x-rewrite-url":
+			path := strings.TrimSpace(f.Value)
+			if scheme, rest, ok := strings.Cut(path, "://"); ok && !strings.ContainsAny(scheme, "/?#") {
+				_, path, _ = strings.Cut(rest, "/")
+			}
+			if !strings.HasPrefix(path, "/") {
+				path = "/" + path
+			}
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }

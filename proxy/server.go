@@ -52,7 +52,7 @@ type shared struct {
 	parent           *Parent
 	requireHostMatch bool
 	refuseOpaque     bool
-	strip            []string // folded names, see foldName
+	strip            []string // folded names, see httphead.Fold
 	filtering        Filtering
 	injectable       func(config.Host) bool // whether a masked credential may go there (CRED-21); nil: none
 	terminate        *Termination           // nil: every tunnel is opaque

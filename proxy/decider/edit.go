@@ -16,7 +16,7 @@ var hopByHop = [...]string{
 // endToEnd reports whether a header may pass: it is neither hop-by-hop, nor named by a Connection header, nor, spelled with
 // '_' or '.', one that a server could take for the framing or the host of the message.
 func endToEnd(name string, nominated []string) bool {
-	folded := fold(name)
+	folded := httphead.Fold(name)
 	for _, list := range [2][]string{hopByHop[:], nominated} {
 		for _, l := range list {
 			if folded == l {
@@ -37,7 +37,7 @@ func nominated(h httphead.Header) []string {
 			continue
 		}
 		for item := range strings.SplitSeq(f.Value, ",") {
-			item = fold(strings.Trim(item, " \t"))
+			item = httphead.Fold(strings.Trim(item, " \t"))
 			if item != "" && item != "host" && item != "content-length" {
 				names = append(names, item)
 			}
@@ -107,10 +107,10 @@ func edit(h httphead.Header, host string, v *verdict, rules []Placement, name st
 	}
 	drop := map[string]struct{}{}
 	for _, name := range v.removes {
-		drop[fold(name)] = struct{}{}
+		drop[httphead.Fold(name)] = struct{}{}
 	}
 	for _, f := range added {
-		drop[fold(f.Name)] = struct{}{}
+		drop[httphead.Fold(f.Name)] = struct{}{}
 	}
 	if v.credential != "" {
 		for _, name := range credentialNames {
@@ -121,7 +121,7 @@ func edit(h httphead.Header, host string, v *verdict, rules []Placement, name st
 	out := make(httphead.Header, 0, len(h)+len(added)+1)
 	out = append(out, httphead.Field{Name: "Host", Value: host})
 	for _, f := range h {
-		if _, dropped := drop[fold(f.Name)]; !dropped && !f.Is("Host") && endToEnd(f.Name, hopped) {
+		if _, dropped := drop[httphead.Fold(f.Name)]; !dropped && !f.Is("Host") && endToEnd(f.Name, hopped) {
 			out = append(out, f)
 		}
 	}
@@ -139,10 +139,10 @@ func (v *verdict) added() (httphead.Header, bool) {
 			if !ok {
 				return nil, false
 			}
-			name, known := first[fold(set.name)]
+			name, known := first[httphead.Fold(set.name)]
 			if !known {
 				name = set.name
-				first[fold(name)] = name
+				first[httphead.Fold(name)] = name
 			}
 			out = append(out, httphead.Field{Name: name, Value: value})
 		}
@@ -155,9 +155,9 @@ func (v *verdict) added() (httphead.Header, bool) {
 type stripper []string
 
 func newStripper(names []string) stripper {
-	s := stripper{fold(denyField)}
+	s := stripper{httphead.Fold(denyField)}
 	for _, name := range names {
-		if name = fold(name); name != "content-length" { // without it the end of the body would be lost
+		if name = httphead.Fold(name); name != "content-length" { // without it the end of the body would be lost
 			s = append(s, name)
 		}
 	}

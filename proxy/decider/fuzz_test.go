@@ -87,7 +87,7 @@ func FuzzVerdict(f *testing.F) {
 		}
 		hosts := 0
 		for _, field := range h {
-			folded := fold(field.Name)
+			folded := httphead.Fold(field.Name)
 			if folded == "host" {
 				hosts++
 			}

@@ -229,23 +229,9 @@ func printable(s string) bool {
 // lowerToken reports whether s is a header name in lower case.
 func lowerToken(s string) bool { return httphead.ValidName(s) && s == strings.ToLower(s) }
 
-// fold makes header names comparable: lower case, and '_' and '.' as '-', which servers that hand headers to programs as
-// variables cannot tell apart (PRX-44, PRX-46).
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '_' || r == '.':
-			return '-'
-		case 'A' <= r && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return r
-	}, name)
-}
-
 // listed reports whether a name is one of a list of folded names.
 func listed(list []string, name string) bool {
-	name = fold(name)
+	name = httphead.Fold(name)
 	for _, l := range list {
 		if l == name {
 			return true

@@ -65,6 +65,20 @@ func (f Field) Is(name string) bool { return EqualFold(f.Name, name) }
 // takes no other letter for one of them (the Kelvin sign folds to k, the long s to s): such a letter takes more bytes.
 func EqualFold(s, ascii string) bool { return len(s) == len(ascii) && strings.EqualFold(s, ascii) }
 
+// Fold makes names of fields comparable for those that take '-', '_' and '.' for one: lower case, all three as '-'. Servers that
+// hand fields to programs as variables cannot tell them apart (RFC 3875 section 4.1.18).
+func Fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '_' || r == '.':
+			return '-'
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return r
+	}, name)
+}
+
 // Header is the field lines of a message in their order, repeats kept.
 type Header []Field
 

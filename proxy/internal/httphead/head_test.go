@@ -270,3 +270,13 @@ func checkHeader(t *testing.T, h Header) {
 		}
 	}
 }
+
+func TestREQ19_Fold(t *testing.T) {
+	for in, want := range map[string]string{
+		"X_Api.Key": "x-api-key", "x-api-key": "x-api-key", "A1!~": "a1!~", "": "", "\u212Aey": "\u212Aey",
+	} {
+		if got := Fold(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
