@@ -290,3 +290,30 @@ func TestCRED35_DebugLinesCutURLs(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 }
+
+// TestTLS20_OpaqueTunnelsTakeTheUsualRoute: bytes that are no TLS go through the parent proxy, as they would without termination.
+func TestTLS20_OpaqueTunnelsTakeTheUsualRoute(t *testing.T) {
+	asked := make(chan string, 1)
+	parent := serveEach(t, func(c *net.TCPConn) {
+		br := bufio.NewReader(c)
+		line, _ := br.ReadString('\n')
+		for next := line; next != "\r\n" && next != ""; {
+			next, _ = br.ReadString('\n')
+		}
+		asked <- line
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		_, _ = io.Copy(c, br)
+	})
+	behind, err := ParseParent("", fmt.Sprintf("http://127.0.0.1:%d", parent.Port), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := terminating(t, nil, func(o *Options) { o.Parent, o.Resolver = behind, &fakeResolver{} }) // the parent resolves
+	p := h.tunnel("name.test:22")
+	p.send("SSH-2.0-x\r\n")
+	if got := <-asked; got != "CONNECT name.test:22 HTTP/1.1\r\n" {
+		t.Errorf("%q", got)
+	}
+	p.want("SSH-2.0-x\r\n")
+	h.wantLines()
+}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -97,5 +98,28 @@ func TestExplainExternalProxy_TLS4(t *testing.T) {
 		if e.Network.TLS.External != (port != 0) || !strings.Contains(text.String(), want) || !strings.Contains(text.String(), s.CA().Bundle) {
 			t.Errorf("port %d: %+v\n%s", port, e.Network.TLS, text.String())
 		}
+	}
+}
+
+// TLS-12: what commands are told to trust is written once: every command of a session has the same file, and it does not change.
+func TestBundleIsWrittenOnce_TLS12(t *testing.T) {
+	s := newSession(t, masking("TOKEN"))
+	see := func() (string, os.FileInfo) {
+		path := shown(t, s, nil, "$SSL_CERT_FILE")
+		info, err := os.Stat(path)
+		succeed(t, err)
+		return path, info
+	}
+	path, first := see()
+	if path != s.CA().Bundle {
+		t.Errorf("a command has %s, the getter %s", path, s.CA().Bundle)
+	}
+	next := s.Config()
+	next.Network.TLSTerminate.ExcludeDomains = []string{"b.example"}
+	next.Network.TLSTerminate.ExtraCACertPaths = []string{path}
+	_, err := s.Update(t.Context(), next)
+	succeed(t, err)
+	if again, info := see(); again != path || !os.SameFile(first, info) || !info.ModTime().Equal(first.ModTime()) || info.Size() != first.Size() {
+		t.Errorf("%s, then %s: %v, %v", path, again, first, info)
 	}
 }
