@@ -58,6 +58,12 @@ var ruledRows = []ruledRow{
 	{"GET", "/repos/x/secret%2F", "", 200, ""}, // neither reading is the path that is denied
 	{"GET", "/repos/x/secret;a", "", 400, twoReadings},
 	{"GET", "/repos/x/a", "X-HTTP-Method-Override: DELETE", 403, noRule},
+	{"GET", "/repos/x/a", "X-Original-URL: /repos/x/b", 200, ""},
+	{"GET", "/repos/x/a", "X-Original-URL: /repos/y", 403, noRule},
+	{"GET", "/repos/x/a", "x_rewrite.url:  repos/x/secret", 403, "ask first"},
+	{"GET", "/repos/x/a", "X-Rewrite-URL: https://name.test/repos/y?/repos/x/", 403, noRule},
+	{"GET", "/repos/x/a", "X-Rewrite-URL: /repos/x/../y", 400, twoReadings},
+	{"GET", "/repos/x/a", "X-Rewrite-URL: https://name.test", 403, noRule},
 	{"GET", "/repos/x/a", "x_http.method: put", 403, noRule},
 	{"GET", "/repos/x/a", "X-Method-Override:   DELETE ", 403, noRule},
 }
