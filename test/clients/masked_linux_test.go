@@ -78,9 +78,13 @@ var maskedTable = []maskedClient{
 	{name: "npm token by variable", script: npmWork, want: greeting, plants: []plant{
 		plainFile(".npmrc", "//HOST/private/npm/:_authToken=${TOKEN}\n")}},
 	{name: "npm basic", script: npmWork, want: greeting, plants: []plant{npmBasic}},
+	{name: "npm publish", script: `echo '{"name":"srt-made","version":"1.0.0"}' >package.json; echo 1 >index.js
+		npm publish --registry=$URL/npm/ --fetch-retries=0 2>&1`, want: "+ srt-made@1.0.0", plants: []plant{npmToken}},
 	{name: "pip file", script: pipWork, want: wheel, plants: []plant{pipFile}},
 	{name: "pip variable", script: pipWork, want: wheel, plants: []plant{pipVariable}},
 	{name: "pip netrc", script: `INDEX="--index-url $URL/simple"; ` + pipWork, want: wheel, plants: []plant{netrc}},
+	{name: "go module", script: `export GOPROXY=$URL/go GONOSUMDB=* GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/modules
+		$GO mod init made; $GO get srt.test/hello@v1.0.0; cat modules/srt.test/hello@v1.0.0/hello.go`, want: greeting, plants: []plant{netrc}},
 	{name: "go", script: `$W/goget $URL/`, want: greeting},
 	{name: "node fetch", script: `node $W/get.js fetch $URL/`, want: "fetch " + greeting},
 	{name: "node get", script: `node $W/get.js get $URL/`, want: "get " + greeting},
@@ -186,6 +190,11 @@ func (w *world) runMasked(t *testing.T, s *stage.Stage, c maskedClient, m masked
 	t.Helper()
 	fill := strings.NewReplacer("HOST", host, "SECRET", secret, "BASIC", base64.StdEncoding.EncodeToString([]byte(account+":"+secret))).Replace
 	env := append(slices.Clone(s.Env), "TOKEN="+secret, "HOST="+host, "URL=https://"+host+"/private", "W="+w.dir, "npm_config_update_notifier=false")
+	if tool, err := stage.GoTool(); err != nil {
+		t.Fatal(err)
+	} else if tool != "" {
+		env = append(env, "GO="+tool)
+	}
 	masks := map[string][]map[string]any{"envVars": {{"name": "TOKEN"}}}
 	var planted []string
 	for _, p := range c.plants {

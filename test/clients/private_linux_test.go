@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -76,6 +77,16 @@ func (w *world) servePrivate(t *testing.T, mux *http.ServeMux) {
 	inner.Handle("/git/", w.gitServer(t))
 	w.npm(t, inner, "/private")
 	w.pip(t, inner)
+	goModule(t, inner)
+	inner.HandleFunc("PUT /npm/srt-made", func(out http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			Attachments map[string]struct{ Data []byte } `json:"_attachments"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || len(sent.Attachments["srt-made-1.0.0.tgz"].Data) == 0 {
+			w.fault("%s: npm publishes %+v (%v), want an archive", r.Host, sent, err)
+		}
+		out.WriteHeader(http.StatusCreated)
+	})
 	for path, check := range uploads {
 		inner.HandleFunc(path, func(out http.ResponseWriter, r *http.Request) {
 			secret, _ := w.judge(r)
@@ -103,6 +114,25 @@ func (w *world) servePrivate(t *testing.T, mux *http.ServeMux) {
 		}
 		inner.ServeHTTP(out, r)
 	})))
+}
+
+// goModule serves one version of one module as a proxy of Go has it (go.dev/ref/mod#goproxy-protocol).
+func goModule(t *testing.T, mux *http.ServeMux) {
+	t.Helper()
+	const name, version = "srt.test/hello", "v1.0.0"
+	var archive bytes.Buffer
+	files := zip.NewWriter(&archive)
+	for file, text := range map[string]string{"go.mod": "module " + name + "\n", "hello.go": "package hello\n\n// " + greeting + "\n"} {
+		out, err := files.Create(name + "@" + version + "/" + file)
+		must(t, err)
+		_, err = out.Write([]byte(text))
+		must(t, err)
+	}
+	must(t, files.Close())
+	at := "/go/" + name + "/@v/" + version
+	fixed(mux, at+".info", "application/json", []byte(`{"Version":"`+version+`"}`))
+	fixed(mux, at+".mod", "text/plain", []byte("module "+name+"\n"))
+	fixed(mux, at+".zip", "application/zip", archive.Bytes())
 }
 
 // uploads are paths that say whether what was sent is what a program would have sent that knows the secret.
