@@ -47,7 +47,7 @@ func Build(t Tree, in Input) (*Plan, error) {
 	if in.Program != "" {
 		in.OwnFiles, in.Keep = append(slices.Clip(in.OwnFiles), in.Program), append(slices.Clip(in.Keep), in.Program)
 	}
-	in.OwnFiles, in.Keep = append(slices.Clip(in.OwnFiles), in.TrustFiles...), append(slices.Clip(in.Keep), in.TrustFiles...)
+	in.OwnFiles, in.Keep = slices.Concat(in.OwnFiles, in.TrustFiles, in.TrustDirs), append(slices.Clip(in.Keep), in.TrustFiles...)
 	if in.MandatoryDepth <= 0 {
 		in.MandatoryDepth = defaultSearchDepth
 	}
@@ -61,7 +61,7 @@ func Build(t Tree, in Input) (*Plan, error) {
 	if in.Disabled {
 		b.plan.Unrestricted = true
 		steps = []func() error{b.collectDisabled, b.placeSupplied, b.emit, b.chooseDir, b.checkSize}
-		if len(in.Masks)+len(in.PrivateFiles)+len(in.TrustFiles) > 0 {
+		if len(in.Masks)+len(in.PrivateFiles)+len(in.TrustFiles)+len(in.TrustDirs) > 0 {
 			steps = []func() error{b.readMounts, b.collectDisabled, b.collectTrustFiles, b.collectPrivateFiles, b.collectMasks, b.spreadRoot, b.repeatRules, b.placeSupplied, b.emit,
 				b.checkMoved, b.chooseDir, b.checkSize}
 		}

@@ -44,6 +44,8 @@ func input(t testing.TB, words string) Input {
 			in.PrivateFiles = append(in.PrivateFiles, value)
 		case "trust":
 			in.TrustFiles = append(in.TrustFiles, value)
+		case "trustDir":
+			in.TrustDirs = append(in.TrustDirs, value)
 		case "keep":
 			in.Keep = append(in.Keep, value)
 		case "proc":

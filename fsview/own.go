@@ -10,10 +10,10 @@ import (
 // (FS-51, CLI-30): a command cannot change it, remove it, put something in its place, make it where it does not exist, or
 // reach it by a second name. Links on the way to it and the directories around it stay where they are (FS-41, FS-42).
 
-// collectOwnFile denies writing to one file of srt's own.
+// collectOwnFile denies writing to one file of srt's own, or to one directory and all in it.
 func (b *builder) collectOwnFile(p string) error {
 	own := &rule{key: "srt's own file", number: "FS-51", quiet: true}
-	if slices.Contains(b.in.TrustFiles, p) {
+	if slices.Contains(b.in.TrustFiles, p) || slices.Contains(b.in.TrustDirs, p) {
 		own.key, own.number = "certificates to be trusted", "TLS-9"
 	}
 	loc := b.res.resolve(p, true)
@@ -33,7 +33,7 @@ func (b *builder) collectOwnFile(p string) error {
 
 // collectTrustFiles denies writing to the trust files where nothing else of srt's own is protected (FS-56, TLS-9).
 func (b *builder) collectTrustFiles() error {
-	for _, p := range b.in.TrustFiles {
+	for _, p := range slices.Concat(b.in.TrustFiles, b.in.TrustDirs) {
 		if err := b.collectOwnFile(p); err != nil {
 			return err
 		}

@@ -170,6 +170,9 @@ type Input struct {
 	// TrustFiles are certificates that commands are told to trust: absolute; readable whatever hides them or the directories
 	// around them, of which nothing else shows, and write-denied like OwnFiles, under Disabled too (TLS-9).
 	TrustFiles []string
+	// TrustDirs are directories in which such files are made for one session: absolute; nothing in them can be made, changed or
+	// removed, under Disabled too, or a command could keep srt from removing them (TLS-8).
+	TrustDirs []string
 	// ExtraWrite are granted like allowWrite but without a word when they are absent or links: the default write paths
 	// and TMPDIR. One that lies in the home never re-opens a hidden directory (FS-28).
 	ExtraWrite []string

@@ -35,6 +35,25 @@ func TestTrustFiles_TLS9(t *testing.T) {
 	}
 }
 
+// TestTrustDirs_TLS8: nothing is made beside certificates in a directory of srt's own, where it could keep srt from removing it.
+func TestTrustDirs_TLS8(t *testing.T) {
+	const tree = "d /h/p;f /t/ca/bundle;f /t/other"
+	for _, tt := range []struct{ name, rules, steps string }{
+		{"nothing is said", "", ""},
+		{"in a write root", "aW=/t", "writable /t; read-only /t/ca"},
+		{"granted itself", "aW=/t/ca", ""},
+		{"hidden", "dR=/t", "hide directory /t; reveal /t/ca/bundle make ca,ca/bundle"},
+		{"without any rule", "disabled", "writable /t; read-only /t/ca"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			plan, _ := built(t, newFakeTree(t, tree), tt.rules+" trust=/t/ca/bundle trustDir=/t/ca")
+			if d := cmp.Diff(strings.ReplaceAll(tt.steps, "; ", "\n"), listing(plan)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
 // TLS-9, FS-45: a trust file that a command could change by a further name stops the launch.
 func TestTrustFilesHaveOneName_TLS9(t *testing.T) {
 	for _, rules := range []string{"aW=/h", "disabled"} {

@@ -150,7 +150,7 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 	}
 	return l.planNames(fsview.Input{
 		Rules: rules, Masks: masks, FakeContent: l.cmd.masks.fake, Cwd: cwd, Home: home, UID: l.host.uid,
-		Private: l.private(), PrivateFiles: slices.Concat(s.opts.privateFiles, l.trust.hidden), TrustFiles: l.trust.shown,
+		Private: l.private(), PrivateFiles: slices.Concat(s.opts.privateFiles, l.trust.hidden), TrustFiles: l.trust.shown, TrustDirs: l.trust.dirs,
 		Program: exe, OwnFiles: s.opts.ownFiles, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
