@@ -56,8 +56,9 @@ func (p *programs) compile(pattern string) (*program, error) {
 }
 
 // captures returns where group 1 captures something in text, which must be UTF-8, in the order of the text (CRED-12).
-// Empty captures are left out. It stops at the deadline. Errors are ErrGroup, ErrOverlap and ErrBound.
-func (p *program) captures(text []byte, deadline time.Time) ([]span, error) {
+// Empty captures are left out. It stops at the deadline, which it moves by the time for which other launches had the program:
+// the bound is on an entry's own search (CRED-17). Errors are ErrGroup, ErrOverlap and ErrBound.
+func (p *program) captures(text []byte, deadline *time.Time) ([]span, error) {
 	// The engine reads runes. This is the one copy of a text outside protected memory, and never grows into another.
 	runes := make([]rune, 0, countRunes(text))
 	defer func() { wipeRunes(runes[:cap(runes)]) }()
@@ -66,7 +67,11 @@ func (p *program) captures(text []byte, deadline time.Time) ([]span, error) {
 		runes = append(runes, r)
 		rest = rest[size:]
 	}
-	spans, err := p.search(runes, deadline)
+	asked := time.Now()
+	p.mu.Lock()
+	*deadline = deadline.Add(time.Since(asked))
+	spans, err := p.search(runes, *deadline)
+	p.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +98,8 @@ func countRunes(text []byte) int {
 	return n
 }
 
-// search returns the captures of group 1 as ranges of runes, in the order in which they are found.
+// search returns the captures of group 1 as ranges of runes, in the order in which they are found. p.mu is held.
 func (p *program) search(runes []rune, deadline time.Time) (spans []span, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	defer func() {
 		if recover() != nil {
 			spans, err = nil, ErrBound // its text may quote what it was searching

@@ -46,7 +46,7 @@ func (e *entry) fakeOf(s *Store, source string, text []byte, deadline time.Time)
 	spans := []span{{0, len(text)}}
 	if e.program != nil {
 		var err error
-		if spans, err = e.program.captures(text, deadline); err != nil {
+		if spans, err = e.program.captures(text, &deadline); err != nil {
 			return mask{}, err
 		}
 	}

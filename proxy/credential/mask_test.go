@@ -167,7 +167,7 @@ func TestBoundCRED17(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.program.captures([]byte("a b c"), past); !errors.Is(err, ErrBound) {
+	if _, err := e.program.captures([]byte("a b c"), &past); !errors.Is(err, ErrBound) {
 		t.Errorf("CRED-17: a search past the deadline: %v", err)
 	}
 	f := collect([]byte("x"), []span{{0, 1}})
@@ -181,9 +181,31 @@ func TestBoundCRED17(t *testing.T) {
 
 // TestPanicCRED17: a panic of the engine ends the launch, and its text goes nowhere.
 func TestPanicCRED17(t *testing.T) {
-	broken := &program{}
-	if _, err := broken.captures([]byte("s3cr3t"), time.Now().Add(time.Minute)); !errors.Is(err, ErrBound) {
+	broken, deadline := &program{}, time.Now().Add(time.Minute)
+	if _, err := broken.captures([]byte("s3cr3t"), &deadline); !errors.Is(err, ErrBound) {
 		t.Errorf("CRED-17: %v", err)
+	}
+}
+
+// TestSearchesOfOthersCRED17: launches that search with one pattern at the same time wait for each other, and that takes nothing
+// from the time that each has.
+func TestSearchesOfOthersCRED17(t *testing.T) {
+	e, err := newStore(t).prepare(sourceFile, "f", config.Credential{Extract: `(\w)`}, Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bound = 300 * time.Millisecond
+	searched := make(chan error)
+	e.program.mu.Lock()
+	go func() {
+		deadline := time.Now().Add(bound)
+		_, err := e.program.captures([]byte("a b c"), &deadline)
+		searched <- err
+	}()
+	time.Sleep(2 * bound) // another launch searches
+	e.program.mu.Unlock()
+	if err := <-searched; err != nil {
+		t.Error(err)
 	}
 }
 
