@@ -1,6 +1,8 @@
 package hostile
 
 import (
+	"encoding/base64"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -114,5 +116,80 @@ done()`
 		r := w.secured(s, at, masking(allow, nil), attack)
 		injected(s.T, r, at.take(), "tunnel case other-sni absolute-in captured plain keep-1 keep-3 https-uri",
 			"sni literal below longer no-sni absolute plain-other keep-2 again-1 again-2 socks captured-literal captured-other")
+	})
+}
+
+// TestCRED35_NothingEchoesTheValue: CRED-22, CRED-35, REQ-11, TLS-35, VIO-14: no answer, line, log or report of srt holds the value,
+// whatever a client does with what stands for it, and it goes out in header values and bodies alone.
+func TestCRED35_NothingEchoesTheValue(t *testing.T) {
+	w, at := newWeb(t)
+	const attack = `from secure import *
+T = TOKEN; B = base64.b64encode(("u:" + T).encode()).decode(); H = "api.test:8443"
+def raw(text, plain=False):
+    s = via() if plain else tunnel(H)
+    s.settimeout(20); s.sendall(text.encode()); print(rest(s).decode(errors="replace"), flush=True)
+end = "\r\nHost: x\r\nConnection: close\r\nX-Token: " + T + "\r\n\r\n"
+for line in ["TRACE / HTTP/1.1", "TRACK / HTTP/1.1", "trace / HTTP/1.1", "Trace /" + T + " HTTP/1.1", T + " / HTTP/1.1", "GET /" + T + " HTTP/1.1", "GET /?t=" + T + " HTTP/1.1",
+    "GET /redirect/?t=" + T + " HTTP/1.1", "GET /says/nothing?" + T + " HTTP/1.1", "GET /says/short?" + T + " HTTP/1.1", "GET /denied/" + T + " HTTP/1.1", "GET /x/../" + T + " HTTP/1.1",
+    "GET /" + T + " HTTP/9.9", "GET / " + T, "CONNECT " + T + ":1 HTTP/1.1", "OPTIONS * HTTP/1.1", "GET https://" + T + "/ HTTP/1.1", "PRI * HTTP/2.0"]:
+    quietly(lambda: raw(line + end))
+    quietly(lambda: raw(line.replace(" /", " http://api.test:8080/", 1) + "\r\n" + AUTH.strip() + end, True))
+for field in [T + ": x", "X-" + T + ": x", "Host: " + T, "Expect: " + T, "Upgrade: " + T, "Connection: " + T, "Transfer-Encoding: " + T, "Content-Length: " + T, "Content-Encoding: " + T,
+    "X-A: " + T + "\r\n " + T, "X-A : " + T, "Authorization: Basic " + B, "Authorization: Basic realm=\"" + T + "\"", "Authorization: AWS4-HMAC-SHA256 Credential=" + T + "/x",
+    "X-HTTP-Method-Override: " + T, "Cookie: " + T, "Sec-WebSocket-Protocol: " + T + "\r\nUpgrade: websocket\r\nConnection: upgrade", "Proxy-Authorization: Basic " + B]:
+    quietly(lambda: raw("GET /f HTTP/1.1\r\nHost: x\r\n" + field + "\r\n\r\n" if "close" in field else "GET /f HTTP/1.1\r\nConnection: close\r\nHost: x\r\n" + field + "\r\n\r\n"))
+    quietly(lambda: raw("GET http://api.test:8080/f HTTP/1.1\r\nConnection: close\r\nHost: x\r\n" + field + "\r\n\r\n", True))
+for body in ["Content-Length: 10\r\n\r\n" + T, "Transfer-Encoding: chunked\r\n\r\n" + T, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(T) + T]:
+    quietly(lambda: raw("POST /b HTTP/1.1\r\nConnection: close\r\nHost: x\r\n" + body))
+for target in [T + ":443", "api.test:" + T, T, "api.test@" + T + ":1"]: quietly(lambda: print(connect(target)))
+for sni in (T, T + ".test", "_" + T): quietly(lambda: shake(connect(H), sni))
+quietly(lambda: socket.create_connection((T[:60], 80), 5)); quietly(lambda: socket.create_connection((T[:60] + ".test", 80), 5))
+done()`
+	stage.Each(t, func(s *stage.Stage) {
+		at.trusted(s)
+		at.take()
+		s.Env = append(s.Env, "TOKEN="+planted)
+		r := masking(rules{Allow: []string{"api.test", "other.test"}}, map[string]any{"requestRules": []any{
+			map[string]any{"hosts": []string{"api.test"}, "paths": []string{"/denied/**"}, "action": "deny", "reason": "no"}}})
+		r.Top["credentials"].(map[string]any)["allowPlaintextInject"] = true
+		line := s.Srt(w.settings(s, r), "/usr/bin/python3", "-c", "import sys; sys.path.insert(0, '"+w.dir+"'); sys.dont_write_bytecode = True\n"+attack)
+		line = slices.Insert(line, 1, "--debug", "--violations", s.Dir+"/violations")
+		cmd := s.Command(plain(line)...)
+		cmd.Env = append(slices.Clone(s.Env), "W="+w.dir)
+		end := s.Finish(cmd)
+		if !strings.HasSuffix(end.Stdout, "DONE\n") {
+			s.T.Fatalf("the attack did not come to its end: %.3000v", end)
+		}
+		report, err := os.ReadFile(s.Dir + "/violations")
+		s.Must(err)
+		for what, text := range map[string]string{"what the client was answered": end.Stdout, "standard error": end.Stderr, "the report": string(report)} {
+			if at := strings.Index(text, planted); at >= 0 {
+				s.T.Errorf("ESCAPE: the value is in %s: %.600q", what, text[max(0, at-300):])
+			}
+			if strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("u:"+planted))) {
+				s.T.Errorf("ESCAPE: the value is in %s", what)
+			}
+		}
+		if len(report) == 0 || !strings.Contains(end.Stderr, "TOKEN") {
+			s.T.Error("nothing was reported, or noted: the test shows little")
+		}
+		with := 0
+		for _, a := range at.take() {
+			first, fields, _ := strings.Cut(a.raw, "\r\n")
+			if strings.Contains(first, planted) {
+				s.T.Errorf("ESCAPE: the value is in a request line: %q", first)
+			}
+			for line := range strings.Lines(fields) {
+				if name, _, ok := strings.Cut(line, ":"); ok && strings.Contains(name, planted) {
+					s.T.Errorf("ESCAPE: the value is in a name: %q", line)
+				}
+			}
+			if strings.Contains(fields, planted) {
+				with++
+			}
+		}
+		if with < 10 {
+			s.T.Errorf("only %d requests had the value: %.2000s", with, end.Stdout)
+		}
 	})
 }
