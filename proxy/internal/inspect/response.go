@@ -10,8 +10,17 @@ import (
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
 )
 
-// errSilent is a connection that ended before the first byte of a response.
-var errSilent = fmt.Errorf("%w", ErrNoResponse)
+// errSilent is a connection that ended before the first byte of a response. It is an ErrNoResponse, and not made by package fmt,
+// whose first use costs every start of srt more than all else that this package prepares.
+var errSilent error = silentError{}
+
+type silentError struct{}
+
+// Error returns what ErrNoResponse says.
+func (silentError) Error() string { return ErrNoResponse.Error() }
+
+// Unwrap returns [ErrNoResponse].
+func (silentError) Unwrap() error { return ErrNoResponse }
 
 // maxInterim is how many interim responses a server may send before its final one.
 const maxInterim = 100
