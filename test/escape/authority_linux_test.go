@@ -136,7 +136,8 @@ func TestEscape_092_AuthorityKeyInMemory(t *testing.T) {
 		key, line := w.company()
 		w.settings.Network = w.companys()
 		w.settings.DenyWrite = []string{"never/made"} // absent: judged by helpers
-		scalar := key.D.FillBytes(make([]byte, 32))
+		scalar, err := key.Bytes()
+		w.must(err)
 		words := slices.Clone(scalar)
 		slices.Reverse(words)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

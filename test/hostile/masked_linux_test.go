@@ -39,7 +39,7 @@ func (w *world) secured(s *stage.Stage, at *web, r rules, code string) stage.Res
 
 // injected compares by which ways the value came to a server with those by which it is to come. A request says its way in
 // the field X-Way and brings the token in X-Token. Every way must have arrived, or the test attacks nothing.
-func injected(t *testing.T, r stage.Result, got []arrival, real, fake string) {
+func injected(t *testing.T, r stage.Result, got []arrival, with, without string) {
 	t.Helper()
 	done(t, r)
 	ways := map[bool][]string{}
@@ -52,7 +52,7 @@ func injected(t *testing.T, r stage.Result, got []arrival, real, fake string) {
 			ways[has] = append(ways[has], way)
 		}
 	}
-	for has, want := range map[bool]string{true: real, false: fake} {
+	for has, want := range map[bool]string{true: with, false: without} {
 		wanted := strings.Fields(want)
 		slices.Sort(wanted)
 		slices.Sort(ways[has])
