@@ -39,7 +39,7 @@ func (c *Cmd) mask(base []string) error {
 		var err error
 		m.masked, err = c.sandbox.secrets.Mask(credential.Spec{
 			Credentials: cr, DefaultHosts: c.cfg.Network.AllowedDomains,
-			LookupEnv: func(name string) (string, bool) { return policy.Lookup(base, name) },
+			LookupEnv: func(name string) (string, bool) { return policy.Lookup(base, name) }, OwnEnv: c.Env != nil,
 			Warn: func(line string) {
 				m.warnings = append(m.warnings, line)
 				opts.warn(line)

@@ -11,7 +11,7 @@ import (
 // groupKey says what values are taken from, how, and where they may go. Launches that agree in it share sentinels
 // (CRED-6).
 type groupKey struct {
-	source string // "env NAME" or "file LOCATION"
+	source string // "env NAME", perhaps with a word for the value, or "file LOCATION"
 	how    string // the pattern, the decoding and the claims
 	hosts  string // see parseHosts
 }

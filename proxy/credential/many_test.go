@@ -85,3 +85,35 @@ func TestHostsShareAScanner_CRED25(t *testing.T) {
 		t.Errorf("%d lists, %d scanners", len(s.lists), len(s.scanners.byList))
 	}
 }
+
+// TestLaunchesWithOwnEnvironments_CRED6 holds that commands whose environments are their own never send one another's values, and
+// that equal ones have one sentinel; a variable of srt's own environment that is changed is the same credential.
+func TestLaunchesWithOwnEnvironments_CRED6(t *testing.T) {
+	s := newStore(t)
+	launchWith := func(value string, own bool) string {
+		m, err := s.Mask(Spec{
+			Credentials: maskEnv(env("TOKEN", config.Credential{})), DefaultHosts: []string{"api.example.com"}, OwnEnv: own,
+			LookupEnv: func(string) (string, bool) { return value, true },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Variables()[0].Value
+	}
+	one, two, again := launchWith("of one", true), launchWith("of two", true), launchWith("of one", true)
+	if one == two || one != again {
+		t.Errorf("%s, %s, %s", one, two, again)
+	}
+	for sentinel, want := range map[string]string{one: "of one", two: "of two"} {
+		if got := valueOf(t, s, sentinel, "api.example.com"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	before := launchWith("srt's", false)
+	if after := launchWith("srt's, changed", false); after != before || valueOf(t, s, after, "api.example.com") != "srt's, changed" {
+		t.Errorf("%s, %s", before, after)
+	}
+	if got := valueOf(t, s, one, "api.example.com"); got != "of one" {
+		t.Errorf("%q", got)
+	}
+}

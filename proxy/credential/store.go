@@ -2,6 +2,7 @@ package credential
 
 import (
 	"errors"
+	"hash/maphash"
 	"slices"
 	"sync"
 
@@ -24,6 +25,7 @@ type Store struct {
 	byHost  map[config.Host][]*secret
 	lists   [][]*secret // the different ones in byHost, none empty
 
+	seed      maphash.Seed // of the names of sources; zero: not made yet
 	sentinels sentinels
 	programs  programs
 	scanners  scanners // of the lists in byHost; with a lock of its own

@@ -2,6 +2,7 @@ package credential
 
 import (
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"time"
@@ -68,7 +69,7 @@ func (m *Masked) maskVariable(rule *config.EnvCredential, value string, spec Spe
 		v.Unset = true
 		return v, nil, nil
 	}
-	made, err := e.fakeOf(m.store, "env "+rule.Name, text, time.Now().Add(searchTime))
+	made, err := e.fakeOf(m.store, m.store.variableSource(rule.Name, text, spec.OwnEnv), text, time.Now().Add(searchTime))
 	switch {
 	case err == errNothing: //nolint:errorlint // never wrapped
 		v.Unset, err = e.nothing(m.warn)
@@ -82,6 +83,19 @@ func (m *Masked) maskVariable(rule *config.EnvCredential, value string, spec Spe
 	}
 	v.Value = string(made.fake)
 	return v, made.first, nil
+}
+
+// variableSource says where the value of a variable is from. Of launches with environments of their own every value is a source.
+func (s *Store) variableSource(name string, value []byte, own bool) string {
+	if !own {
+		return "env " + name
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seed == (maphash.Seed{}) {
+		s.seed = maphash.MakeSeed()
+	}
+	return fmt.Sprintf("env %s %x", name, maphash.Bytes(s.seed, value))
 }
 
 // File returns the content that a command sees in place of a file: of the entry at index in credentials.files, at its

@@ -26,6 +26,10 @@ type Spec struct {
 	DefaultHosts []string
 	// LookupEnv reads srt's own environment, like os.LookupEnv. nil: no variable is set.
 	LookupEnv func(name string) (string, bool)
+	// OwnEnv says that LookupEnv reads an environment that is this launch's own. A value in it that differs from what an earlier
+	// launch had is then another credential, with a sentinel of its own, and not the same one changed (CRED-6): one command must
+	// not send what was meant for another.
+	OwnEnv bool
 	// Warn is given whole lines for standard error, Debug lines for the debug log. Neither ever holds a value. Both are
 	// called by Mask and File, on the goroutine of their caller. nil: dropped.
 	Warn, Debug func(line string)
