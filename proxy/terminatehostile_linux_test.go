@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -82,6 +83,33 @@ func TestTLS44_TLS45_ClientsThatDoNotRead(t *testing.T) {
 		t.Errorf("%d KiB for one response", grown>>10)
 	}
 	c.Close()
+	h.free()
+}
+
+// TestTLS44_SlowReadersLoseNothing: a client that takes longer than any stall may last, and goes on reading, has all of it.
+func TestTLS44_SlowReadersLoseNothing(t *testing.T) {
+	const size, step = 24 << 20, 2 << 20
+	sent := make(chan int, 1)
+	h := terminating(t, nil)
+	h.server.inspection.Stall = 400 * time.Millisecond
+	h.target = fmt.Sprintf("name.test:%d", bulkOrigin(t, size, sent))
+	c := h.shake("name.test")
+	c.send("%s", h.get("/"))
+	resp, err := http.ReadResponse(c.br, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	for err == nil {
+		<-time.After(100 * time.Millisecond)
+		var m int64
+		m, err = io.CopyN(io.Discard, resp.Body, step)
+		n += m
+	}
+	if n != size || !errors.Is(err, io.EOF) || <-sent != size {
+		t.Errorf("%d of %d bytes, %v", n, size, err)
+	}
+	c.tls.Close()
 	h.free()
 }
 
