@@ -78,7 +78,7 @@ func (b *builder) collectMask(entry int, loc location, why *rule) error {
 		return nil
 	}
 	if link := b.openLink(loc); link != "" && b.root.stateAt(loc.path).hidden {
-		hide(fmt.Sprintf("is denied and is reached through the link %q, which a command can have made; name the file itself to mask it", link))
+		hide(fmt.Sprintf("is denied and is reached through the link %q, which a command can have made: only an entry that names the file itself masks it", link))
 		return nil
 	}
 	content, err := b.in.FakeContent(entry, loc.path)
