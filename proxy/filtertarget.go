@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -67,12 +68,24 @@ func (r *request) parseInTunnel() (reason string) {
 }
 
 // judgeMethod refuses the methods that echo a request where something was added to it that the client must not see: by the
-// filter, or a masked credential (NET-36, REQ-11).
+// filter, or a masked credential (NET-36, REQ-11). Every other method is the filter's to judge; with a credential none goes out
+// that some servers take for one of those: "trace", or a field that names another method.
 func (s *Server) judgeMethod(r *request) refusal {
-	if r.method != "TRACE" && r.method != "TRACK" || s.filtering.Filter == nil && !s.injects(r) {
+	method := r.method
+	switch exact := method == "TRACE" || method == "TRACK"; {
+	case exact && (s.filtering.Filter != nil || s.injects(r)):
+	case !exact && echoes(method) && s.injects(r):
+	case !exact && slices.ContainsFunc(methodOverrides(r.header), echoes) && s.injects(r):
+		method = "TRACE"
+	default:
 		return refusal{}
 	}
-	return refusal{status: 405, reason: "the " + r.method + " method is not forwarded"}
+	return refusal{status: 405, reason: "the " + method + " method is not forwarded"}
+}
+
+// echoes reports whether a server that ignores case answers a method with the request itself.
+func echoes(method string) bool {
+	return httphead.EqualFold(method, "TRACE") || httphead.EqualFold(method, "TRACK")
 }
 
 // injects reports whether a masked credential could be put into a request.

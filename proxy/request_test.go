@@ -282,7 +282,7 @@ func TestCase21_REQ11_Echoes(t *testing.T) {
 		refused bool
 	}{
 		{"TRACE", deny, false, true}, {"TRACK", deny, false, true}, {"TRACE", nil, true, true}, {"TRACK", nil, true, true},
-		{"TRACE", nil, false, false}, {"trace", nil, true, false}, {"GET", nil, true, false}, {"TRACER", nothingMore, true, false},
+		{"TRACE", nil, false, false}, {"trace", nil, true, true}, {"Track", nil, true, true}, {"trace", nil, false, false}, {"trace", nothingMore, false, false}, {"GET", nil, true, false}, {"TRACER", nothingMore, true, false},
 		{"m-search", nothingMore, true, false},
 	} {
 		j := judging(t, Options{Filtering: Filtering{Filter: tc.filter}})
@@ -290,6 +290,14 @@ func TestCase21_REQ11_Echoes(t *testing.T) {
 		a, refused := j.judgeRequest(t.Context(), inTunnel(t, tc.method, "/", "Host: x"))
 		if refused != tc.refused || refused && (a.status != "405 Method Not Allowed" || a.body != "the "+tc.method+" method is not forwarded\n") || asked {
 			t.Errorf("%+v: %+v, asked %v", tc, a, asked)
+		}
+	}
+	for _, masked := range []bool{true, false} {
+		j := judging(t, Options{})
+		j.injectable = func(config.Host) bool { return masked }
+		a, refused := j.judgeRequest(t.Context(), inTunnel(t, "POST", "/", "Host: x", "X_HTTP.Method-Override:  trace "))
+		if refused != masked || refused && a.body != "the TRACE method is not forwarded\n" {
+			t.Errorf("a field that names it, masked %v: %+v", masked, a)
 		}
 	}
 }
