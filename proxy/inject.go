@@ -121,10 +121,10 @@ func (s *Server) reframe(r *request, u substitution, in outBody) (outBody, error
 	}
 	out.length = -1
 	room := min(u.MaxPayload(in.length), maxReframed)
-	if in.length > maxReframed || !s.collected.TryAcquire(room) {
+	if in.length > maxReframed || !s.tryRoom(room) {
 		return out, nil
 	}
-	release := func() { s.collected.Release(room) }
+	release := func() { s.giveRoom(room) }
 	var start bytes.Buffer
 	start.Grow(int(in.length) + bytes.MinRead) // at once, so that no copies are left behind by growing
 	n, err := io.Copy(&start, io.LimitReader(out.r, room+1))
@@ -133,7 +133,7 @@ func (s *Server) reframe(r *request, u substitution, in outBody) (outBody, error
 		release()
 		return outBody{}, err
 	case n <= room:
-		s.collected.Release(room - n)
+		s.giveRoom(room - n)
 		room = n
 		return outBody{r: &start, length: n, done: release}, nil
 	}
@@ -164,12 +164,8 @@ func (s *Server) sign(ctx context.Context, r *request, g *credential.Signing, h 
 	return h, out, nil, nil
 }
 
-// maxCollected is how many bytes of bodies to be signed, or to be sent with another length, are held at once, over all clients
-// (TLS-45). A request that is to be signed waits until there is room.
-const maxCollected = 4 * credential.MaxSigned
-
 // collect reads a substituted body to its end, and sets what gives its room back. Room is taken for what may come and kept for
-// what has come, since a server may take its time to answer.
+// what has come, since a server may take its time to answer. The request waits until there is room.
 func (s *Server) collect(ctx context.Context, r *request, g *credential.Signing, in outBody, out *outBody) ([]byte, *credential.Refused, error) {
 	room, body := in.length, in.r
 	switch {
@@ -181,10 +177,10 @@ func (s *Server) collect(ctx context.Context, r *request, g *credential.Signing,
 	if !s.encoded(r) {
 		room, body = g.MaxPayload(in.length), g.Body(in.r)
 	}
-	if err := s.collected.Acquire(ctx, room); err != nil {
+	if err := s.takeRoom(ctx, room); err != nil {
 		return nil, nil, err
 	}
-	out.done = func() { s.collected.Release(room) }
+	out.done = func() { s.giveRoom(room) }
 	var whole bytes.Buffer
 	if in.length >= 0 {
 		whole.Grow(int(in.length) + bytes.MinRead) // at once, so that no copies are left behind by growing
@@ -196,7 +192,7 @@ func (s *Server) collect(ctx context.Context, r *request, g *credential.Signing,
 	case n > credential.MaxSigned:
 		return nil, g.TooLarge(), nil
 	case n < room:
-		s.collected.Release(room - n)
+		s.giveRoom(room - n)
 		room = n
 	}
 	return whole.Bytes(), nil, nil

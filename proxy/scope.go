@@ -16,6 +16,8 @@ type scope struct {
 	ended bool // guarded by the mutex of the server
 	// sessions are those of TLS with upstream servers.
 	sessions tlsSessions
+	// room is what is left for bodies that are held.
+	room commandRoom
 }
 
 // tracked says what a connection belongs to.
