@@ -78,7 +78,7 @@ type Cmd struct {
 	// From Start to the end.
 	state    *state         // in force when the launch began (LIB-16)
 	cfg      *config.Config // of this command: the state's, with the override
-	masks    *masks         // credentials that are kept from the command
+	withheld                // credentials that are kept from the command
 	streams  streams
 	known    bool          // to the store
 	disallow func()        // takes AllowDomains back; nil: there are none

@@ -5,14 +5,12 @@ import (
 	"crypto/x509"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/proxy/mitm"
 	"github.com/srt-sandbox/srt/runtime/config"
-	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
 // trust is what a session ends TLS with, and what it tells its commands to trust (TLS-5 to TLS-14). It is fixed for the life
@@ -85,13 +83,13 @@ func settingPath(path string) string {
 
 // writeTrust begins to write what commands read to trust the authority (TLS-8, TLS-12).
 func (s *Sandbox) writeTrust() {
-	t, settings, log := s.trust, s.begun.Network.TLSTerminate, s.opts.logger
+	t, settings, log, warn := s.trust, s.begun.Network.TLSTerminate, s.opts.logger, s.opts.warn
 	if t == nil {
 		return
 	}
 	t.written = sync.OnceValues(func() (w trusted, err error) {
 		debug := func(line string) { log.Debug(line) }
-		if w.roots, err = mitm.HostRoots(mitm.RootOptions{Extra: settings.ExtraCACertPaths, Debug: debug}); err == nil {
+		if w.roots, err = mitm.HostRoots(mitm.RootOptions{Extra: settings.ExtraCACertPaths, Debug: debug, Warn: warn}); err == nil {
 			w.files, err = mitm.WriteFiles(os.TempDir(), t.ca, w.roots, settings.CACertPath == "")
 		}
 		if err == nil {
@@ -141,37 +139,6 @@ func (t *trust) close() error {
 		w.lock.Close() // it was open to be locked: nothing was written to it
 	}
 	return err
-}
-
-// launched is what a launch needs of the trust.
-type launched struct {
-	shown     []string          // files that every command can read and none can write (TLS-9), absolute
-	dirs      []string          // directories in which no command can make, change or remove anything (TLS-8), absolute
-	hidden    []string          // files that no command can open (TLS-9), absolute
-	variables []policy.Variable // that lead programs to the bundle (TLS-14)
-	java      string            // options that lead JVMs to it
-}
-
-// launch is what a launch needs: nothing where TLS is not terminated.
-func (t *trust) launch() (l launched, err error) {
-	if t == nil {
-		return l, nil
-	}
-	w, err := t.written()
-	if err != nil {
-		return l, err
-	}
-	l.shown, l.hidden, l.java = slices.Clone(t.certificates), t.keys, w.files.JavaOptions()
-	l.dirs = []string{w.files.Dir}
-	for _, path := range []string{w.files.Bundle, w.files.CA, w.files.Java} {
-		if path != "" {
-			l.shown = append(l.shown, path)
-		}
-	}
-	for _, v := range w.files.Environment() {
-		l.variables = append(l.variables, policy.Variable(v))
-	}
-	return l, nil
 }
 
 // CA is the certificate authority of a session, as commands are told to trust it (LIB-36). The key can be had from nobody.

@@ -2,7 +2,6 @@ package credential
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 )
 
@@ -119,9 +118,4 @@ func wipe(b []byte) {
 func wipeRunes(r []rune) {
 	clear(r)
 	runtime.KeepAlive(r)
-}
-
-// memoryError says which step failed.
-func memoryError(step string, err error) error {
-	return fmt.Errorf("%w (%s: %w); free some memory, or raise the limit on address space (ulimit -v)", ErrMemory, step, err)
 }

@@ -2,6 +2,7 @@ package credential
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,3 +35,8 @@ func newMapping(size int) ([]byte, error) {
 
 // freeMapping unmaps what newMapping returned.
 func freeMapping(mapping []byte) error { return unix.Munmap(mapping[:cap(mapping)]) }
+
+// memoryError says which step failed.
+func memoryError(step string, err error) error {
+	return fmt.Errorf("%w (%s: %w); free some memory, or raise the limit on address space (ulimit -v)", ErrMemory, step, err)
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -209,4 +210,32 @@ public class Fetch {
 	if err == nil || !bytes.Contains(without, []byte("SSLHandshakeException")) {
 		t.Errorf("a JVM that was not told trusts the authority: %s", without)
 	}
+}
+
+// serveHTTP answers one HTTP request on each connection, behind a handshake of an authority for 127.0.0.1.
+func serveHTTP(t testing.TB, ca *CA, ln net.Listener) {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			tlsConn, _, err := ca.Handshake(t.Context(), conn, "127.0.0.1", false)
+			if err != nil {
+				return
+			}
+			_, _ = tlsConn.Read(make([]byte, 4096))
+			_, _ = tlsConn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nserved"))
+			_ = tlsConn.CloseWrite()
+		}()
+	}
+}
+
+// javaCommand is a JVM that runs a source file, with options as a sandbox hands them over.
+func javaCommand(t testing.TB, options, program, url string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("java", program, url)
+	c.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS="+options)
+	return c
 }
