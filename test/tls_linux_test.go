@@ -84,6 +84,9 @@ func TestTLS_Case3(t *testing.T) {
 		if !strings.Contains(r.stdout, strings.Split(extra.pem, "\n")[1]) || strings.Contains(r.stdout, "PRIVATE KEY") {
 			t.Errorf("the bundle: %v", r)
 		}
+		if want := "Warning: network.tlsTerminate.extraCaCertPaths: cannot read " + b.abs("missing.pem") + " (ENOENT); it is left out\n"; !strings.Contains(r.stderr, want) {
+			t.Errorf("no %q: %v", want, r)
+		}
 	})
 }
 

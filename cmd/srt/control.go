@@ -229,7 +229,7 @@ func (c *control) report(cfg *config.Config, notLive []string) {
 			c.fd, strings.Join(notLive, ", ")))
 	}
 	for _, key := range cfg.UnknownKeys() {
-		c.log.Debug(fmt.Sprintf("control fd %d: unknown settings key ignored: %s", c.fd, key))
+		c.log.Debug(fmt.Sprintf("control fd %d: unknown settings key ignored: %s", c.fd, key.Path))
 	}
 }
 

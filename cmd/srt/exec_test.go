@@ -360,6 +360,17 @@ func TestDebugLines(t *testing.T) {
 	}
 }
 
+// A key that looks mistyped, or lies in an entry of credentials, is named without debug too; others are not (CFG-14).
+func TestMistypedKeys_CFG14(t *testing.T) {
+	settings := writeFile(t, filepath.Join(t.TempDir(), "s"), `{"later":1,"credential":{},`+smallest[1:])
+	f := newFake()
+	f.ended <- nil
+	want := "Warning: settings key credential is unknown and has no effect; is credentials meant?\n"
+	if status, stdout, stderr := cli(t, f, "-s", settings, "true"); status != 0 || stdout != "" || stderr != want {
+		t.Errorf("got %d, %q, %q; want %q", status, stdout, stderr, want)
+	}
+}
+
 func TestDebugReachesTheCommand(t *testing.T) {
 	for _, args := range [][]string{{"-d", "true"}, {"true"}} {
 		f := newFake()

@@ -13,7 +13,8 @@ import (
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
 
-// settings reads the settings of this run and, under debug, names what of them has no effect.
+// settings reads the settings of this run and names what of them has no effect: under debug, or as a warning where the key
+// looks like one that was meant to protect something.
 func (a *app) settings(opts *options, log *slog.Logger) (*settings, error) {
 	s, err := readSettings(opts.settings, a.homeDirectory)
 	if err != nil {
@@ -25,7 +26,10 @@ func (a *app) settings(opts *options, log *slog.Logger) (*settings, error) {
 			"(no network, no writes but the default write paths)") // CFG-3
 	}
 	for _, key := range s.config.UnknownKeys() {
-		log.Debug("unknown settings key ignored: " + key) // CFG-14
+		log.Debug("unknown settings key ignored: " + key.Path) // CFG-14
+		if key.Grave() {
+			fmt.Fprintln(a.stderr, asWarning(key.String()))
+		}
 	}
 	for _, key := range s.config.IgnoredKeys() {
 		log.Debug("settings key has no effect in srt: " + key) // CFG-30

@@ -66,7 +66,7 @@ func (s *rootSet) fromSystem() int {
 func (s *rootSet) addDir(dir, origin string) int {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		s.debug(origin + ": cannot read " + dir + " (" + errnoName(err) + "); it is left out")
+		s.note(origin + ": cannot read " + dir + " (" + errnoName(err) + "); it is left out")
 		return 0
 	}
 	n, read := 0, 0
@@ -75,7 +75,7 @@ func (s *rootSet) addDir(dir, origin string) int {
 			continue
 		}
 		if read++; read > maxDirFiles {
-			s.debug(origin + ": " + dir + " has more files than are read; the rest is left out")
+			s.note(origin + ": " + dir + " has more files than are read; the rest is left out")
 			break
 		}
 		text, err := readFile(filepath.Join(dir, entry.Name()), maxRootFile)

@@ -17,7 +17,8 @@ const maxRootFile = 16 << 20
 type RootOptions struct {
 	LookupEnv func(string) (string, bool) // nil: os.LookupEnv
 	Extra     []string                    // network.tlsTerminate.extraCaCertPaths: "~/" is the home directory, else below the working directory
-	Debug     func(string)                // told of each file that is left out, and why; nil: nobody
+	Debug     func(string)                // told of each file of the environment or the system that is left out, and why; nil: nobody
+	Warn      func(string)                // told of each file of Extra that is left out, and why; nil: Debug
 }
 
 // Roots is the authorities that the host trusts (TLS-12, TLS-13). It does not change once made, and is safe for concurrent
@@ -39,11 +40,11 @@ type rootSet struct {
 	list  []root
 	seen  map[[sha256.Size]byte]bool
 	files map[string]int // how many certificates the files read so far have; often several settings name one file
-	debug func(string)
+	note  func(string)   // told of what is left out
 }
 
 func newRootSet(debug func(string)) *rootSet {
-	return &rootSet{seen: make(map[[sha256.Size]byte]bool), files: make(map[string]int), debug: debug}
+	return &rootSet{seen: make(map[[sha256.Size]byte]bool), files: make(map[string]int), note: debug}
 }
 
 // add takes certificates that are not there yet, and returns how many it was given.
@@ -70,14 +71,14 @@ func (s *rootSet) addFile(path, origin string) int {
 	}
 	text, err := readFile(path, maxRootFile)
 	if err != nil {
-		s.debug(origin + ": cannot read " + path + " (" + errnoName(err) + "); it is left out")
+		s.note(origin + ": cannot read " + path + " (" + errnoName(err) + "); it is left out")
 		return 0
 	}
 	n := s.add(certificateBlocks(text))
 	clear(text) // it may hold a key beside the certificates
 	s.files[path] = n
 	if n == 0 {
-		s.debug(origin + ": " + path + " has no PEM CERTIFICATE block; it is left out")
+		s.note(origin + ": " + path + " has no PEM CERTIFICATE block; it is left out")
 	}
 	return n
 }
@@ -92,11 +93,15 @@ func HostRoots(o RootOptions) (*Roots, error) {
 	if o.Debug == nil {
 		o.Debug = func(string) {}
 	}
+	if o.Warn == nil {
+		o.Warn = o.Debug
+	}
 	s := newRootSet(o.Debug)
 	s.usual(o.LookupEnv)
 	if path, ok := o.LookupEnv("NODE_EXTRA_CA_CERTS"); ok && path != "" {
 		s.addFile(absolute(path), "NODE_EXTRA_CA_CERTS")
 	}
+	s.note = o.Warn // who names a file in the settings wants it trusted; without a word, servers just fail
 	for _, path := range o.Extra {
 		s.addFile(absolute(path), "network.tlsTerminate.extraCaCertPaths")
 	}
@@ -111,7 +116,7 @@ func (s *rootSet) usual(lookup func(string) (string, bool)) {
 	if s.fromEnvironment(lookup) > 0 || s.fromSystem() > 0 {
 		return
 	}
-	s.debug("no file of trusted certificates was found on this host; Mozilla's, as of this build of srt, are used")
+	s.note("no file of trusted certificates was found on this host; Mozilla's, as of this build of srt, are used")
 	s.builtIn()
 }
 

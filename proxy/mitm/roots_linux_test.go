@@ -94,15 +94,16 @@ func TestHostRoots(t *testing.T) {
 		{"TLS-13 both", []string{"SSL_CERT_FILE", single, "SSL_CERT_DIR", dir + "/dir2"}, nil, "a e d", nil},
 		{"TLS-12 Node's and further ones, each once", []string{"SSL_CERT_FILE", single, "NODE_EXTRA_CA_CERTS", node}, []string{extra, single, extra}, "a b c", nil},
 		{"case 3: missing, and certificate with key", []string{"SSL_CERT_FILE", single}, []string{dir + "/missing", extra, keyOnly, garbage, dir}, "a c", []string{
-			"network.tlsTerminate.extraCaCertPaths: cannot read " + dir + "/missing (ENOENT); it is left out",
-			"network.tlsTerminate.extraCaCertPaths: " + keyOnly + " has no PEM CERTIFICATE block; it is left out",
-			"network.tlsTerminate.extraCaCertPaths: " + garbage + " has no PEM CERTIFICATE block; it is left out",
-			"network.tlsTerminate.extraCaCertPaths: cannot read " + dir + " (EISDIR); it is left out"}},
+			"warning: network.tlsTerminate.extraCaCertPaths: cannot read " + dir + "/missing (ENOENT); it is left out",
+			"warning: network.tlsTerminate.extraCaCertPaths: " + keyOnly + " has no PEM CERTIFICATE block; it is left out",
+			"warning: network.tlsTerminate.extraCaCertPaths: " + garbage + " has no PEM CERTIFICATE block; it is left out",
+			"warning: network.tlsTerminate.extraCaCertPaths: cannot read " + dir + " (EISDIR); it is left out"}},
 		{"TLS-13 a directory that is not there", []string{"SSL_CERT_FILE", single, "SSL_CERT_DIR", dir + "/none"}, nil, "a",
 			[]string{"SSL_CERT_DIR: cannot read " + dir + "/none (ENOENT); it is left out"}},
 	} {
 		notes = nil
-		r := hostRoots(t, RootOptions{LookupEnv: environment(row.env...), Extra: row.extra, Debug: func(s string) { notes = append(notes, s) }})
+		r := hostRoots(t, RootOptions{LookupEnv: environment(row.env...), Extra: row.extra, Debug: func(s string) { notes = append(notes, s) },
+			Warn: func(s string) { notes = append(notes, "warning: "+s) }})
 		if got := names(t, r); got != row.want {
 			t.Errorf("%s: %q, want %q", row.rule, got, row.want)
 		}

@@ -29,7 +29,7 @@ type Config struct {
 	BwrapPath string // absolute path
 	SocatPath string // absolute path
 
-	unknown []string // dotted paths of keys that Decode found and ignored (CFG-14), sorted
+	unknown []UnknownKey // what Decode found and ignored (CFG-14), sorted by path
 }
 
 // Git is the section git.

@@ -62,7 +62,7 @@ func decodeFor(goos string, data []byte) (*Config, error) {
 	if len(w.issues) > 0 {
 		return nil, &Error{Issues: w.issues}
 	}
-	slices.Sort(w.unknown)
+	slices.SortFunc(w.unknown, func(a, b UnknownKey) int { return strings.Compare(a.Path, b.Path) })
 	c.unknown = w.unknown
 	return c, nil
 }
@@ -178,10 +178,6 @@ func firstInvalid(data []byte) int {
 	}
 	return len(data)
 }
-
-// UnknownKeys returns the dotted paths of keys that [Decode] ignored because the schema has none of that name (CFG-14),
-// sorted. A mistyped key drops a rule, so srt names each under debug.
-func (c *Config) UnknownKeys() []string { return slices.Clone(c.unknown) }
 
 // IgnoredKeys returns the dotted paths of the keys present that configure helper programs srt does not use (CFG-30),
 // sorted.

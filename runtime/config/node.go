@@ -22,7 +22,7 @@ type rule[T any] func(T) string
 // walk collects what one pass over a schema finds.
 type walk struct {
 	issues  []Issue
-	unknown []string
+	unknown []UnknownKey
 }
 
 func (w *walk) fail(path, reason string) {
@@ -223,9 +223,11 @@ func object[S any](unknown shape, fields []field[S], rules ...objectRule[S]) nod
 					w.fail(join(path, f.name), "Required")
 				}
 			}
-			unknownKeys(w, path, members, unknown, func(key string) bool {
-				return slices.ContainsFunc(fields, func(f field[S]) bool { return f.name == key })
-			})
+			names := make([]string, len(fields))
+			for i, f := range fields {
+				names[i] = f.name
+			}
+			unknownKeys(w, path, members, unknown, names)
 			finish(w, before, path, out)
 		},
 		check: func(w *walk, path string, in *S) {
@@ -240,15 +242,15 @@ func object[S any](unknown shape, fields []field[S], rules ...objectRule[S]) nod
 }
 
 // unknownKeys deals with the keys of an object that its schema does not list (CFG-14).
-func unknownKeys(w *walk, path string, members map[string]any, unknown shape, known func(string) bool) {
+func unknownKeys(w *walk, path string, members map[string]any, unknown shape, known []string) {
 	var quoted []string
 	for _, key := range sortedKeys(members) {
 		switch {
-		case known(key):
+		case slices.Contains(known, key):
 		case unknown == strict:
 			quoted = append(quoted, "'"+join("", key)+"'")
 		default:
-			w.unknown = append(w.unknown, join(path, key))
+			w.unknown = append(w.unknown, UnknownKey{Path: join(path, key), Meant: meant(key, known)})
 		}
 	}
 	if len(quoted) > 0 {

@@ -21,7 +21,7 @@ func pathNode() node[PathEntry] {
 				if !ok || value["literal"] != true {
 					w.fail(path, pathShape)
 				}
-				unknownKeys(w, path, value, strict, func(key string) bool { return key == "path" || key == "literal" })
+				unknownKeys(w, path, value, strict, []string{"path", "literal"})
 				*out = PathEntry{Path: name, Literal: true}
 			default:
 				w.fail(path, pathShape)

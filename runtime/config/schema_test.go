@@ -126,7 +126,7 @@ func TestClone(t *testing.T) {
 	c := fullConfig(t)
 	c.Network.MitmProxy = &MitmProxy{SocketPath: "/s", Domains: []string{"x.com"}}
 	c.Network.RequestRules = []RequestRule{{Hosts: []string{"a.com"}, Methods: []string{"GET"}, Paths: []string{"/"}, Action: ActionDeny}}
-	c.unknown = []string{"zeta"}
+	c.unknown = []UnknownKey{{Path: "zeta"}}
 	d := c.Clone()
 	if !reflect.DeepEqual(c, d) {
 		t.Fatalf("a clone differs:\n%+v\n%+v", c, d)
