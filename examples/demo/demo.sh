@@ -43,16 +43,19 @@ run() {
 }
 
 (cd "$root" && CGO_ENABLED=0 go build -o "$scratch/site" ./examples/demo/site) || exit 1
-# Two servers: one that the settings list, and one that they do not.
-for name in port unlisted; do
-    "$scratch/site" serve "$scratch/$name" &
+# Three servers: one that the settings list, one that they do not, and one that knows a token.
+export API_TOKEN="the-real-token-$RANDOM$RANDOM"
+for name in port unlisted secure; do
+    kind=serve
+    [ "$name" != secure ] || kind=secure
+    "$scratch/site" "$kind" "$scratch/$name" &
     servers+=("$!")
 done
 for _ in $(seq 200); do
-    [ -s "$scratch/port" ] && [ -s "$scratch/unlisted" ] && break
+    [ -s "$scratch/port" ] && [ -s "$scratch/unlisted" ] && [ -s "$scratch/secure" ] && break
     sleep 0.05
 done
-port=$(cat "$scratch/port") && unlisted=$(cat "$scratch/unlisted") || exit 1
+port=$(cat "$scratch/port") && unlisted=$(cat "$scratch/unlisted") && secure=$(cat "$scratch/secure") || exit 1
 
 cp -r "$here/project" "$scratch/project"
 mkdir "$scratch/home"
@@ -67,13 +70,18 @@ fi
 cat >"$scratch/settings.json" <<EOF
 {
   "network": {
-    "allowedDomains": ["localhost:$port"],
-    "deniedDomains": []
+    "allowedDomains": ["localhost:$port", "localhost:$secure"],
+    "deniedDomains": [],
+    "tlsTerminate": {"extraCaCertPaths": ["$scratch/secure.pem"]},
+    "requestRules": [{"hosts": ["localhost:$secure"], "methods": ["GET"], "action": "allow"}]
   },
   "filesystem": {
     "denyRead": ["$scratch/home/secret"],
     "allowWrite": ["$scratch/project"],
     "denyWrite": ["$scratch/project/Makefile"]
+  },
+  "credentials": {
+    "envVars": [{"name": "API_TOKEN", "mode": "mask", "injectHosts": ["localhost"]}]
   }
 }
 EOF
@@ -149,11 +157,29 @@ else
     bad "status $listed for the host on the list, $status for the other"
 fi
 
-step '8. The exit status is the command'"'"'s own'
+step '8. A masked token: the command holds a stand-in, and the server gets the real one, inside TLS'
+run exec "${settings[@]}" -- printenv API_TOKEN
+seen=$(cat "$scratch/out")
+run exec "${settings[@]}" -- "$scratch/site" login "https://localhost:$secure/"
+if [[ $seen == fake_value_* ]] && [ "$status" -eq 0 ] && grep -q 'the real token has arrived' "$scratch/out"; then
+    ok 'the command never had it'
+else
+    bad "status $status, and the command saw: $seen"
+fi
+
+step '9. What may be asked of that server: only GET, whatever the token would allow'
+if [ "${get[0]}" = curl ]; then
+    run exec "${settings[@]}" -- curl -sS -f --max-time 10 -X DELETE "https://localhost:$secure/"
+    if [ "$status" -ne 0 ] && grep -q requestRules "$scratch/out"; then ok 'srt refused the request'; else bad "status $status"; fi
+else
+    echo '  left out: it takes curl'
+fi
+
+step '10. The exit status is the command'"'"'s own'
 run exec "${settings[@]}" -- sh -c 'exit 42'
 if [ "$status" -eq 42 ]; then ok '42'; else bad "status $status"; fi
 
-step '9. Nothing but the build is left in the project'
+step '11. Nothing but the build is left in the project'
 left=$(ls -A | grep -v -x -e Makefile -e main.c -e main.o -e greet -e 'greet\.[cho]' -e greet.go -e greet.go.txt -e .cache)
 if [ -z "$left" ]; then ok 'no placeholder, no lock, no log'; else bad "left: $left"; fi
 

@@ -4,6 +4,8 @@
 //	site serve FILE   serve on a free port of 127.0.0.1 and write the port to FILE
 //	site get URL      print the answer of URL, asked for through the proxy in HTTP_PROXY
 //	site dial ADDR    connect to host:port directly, as a program does that knows nothing of proxies
+//	site secure FILE  the same as serve over HTTPS, for clients with the token in API_TOKEN; the certificate goes to FILE.pem
+//	site login URL    print the answer of URL to the token in API_TOKEN
 package main
 
 import (
@@ -19,9 +21,9 @@ import (
 const timeout = 10 * time.Second
 
 func main() {
-	commands := map[string]func(string) error{"serve": serve, "get": get, "dial": dial}
+	commands := map[string]func(string) error{"serve": serve, "get": get, "dial": dial, "secure": secure, "login": login}
 	if len(os.Args) != 3 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: site serve FILE | get URL | dial HOST:PORT")
+		fmt.Fprintln(os.Stderr, "usage: site serve FILE | get URL | dial HOST:PORT | secure FILE | login URL")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](os.Args[2]); err != nil {
@@ -30,20 +32,26 @@ func main() {
 	}
 }
 
-func serve(file string) error {
+// listen listens on a free port of 127.0.0.1 and writes the port to a file.
+func listen(file string) (net.Listener, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Written beside and renamed, so that whoever waits for the file never reads half of it.
 	if err := os.WriteFile(file+".new", []byte(port), 0o600); err != nil {
-		return err
+		return nil, err
 	}
-	if err := os.Rename(file+".new", file); err != nil {
+	return listener, os.Rename(file+".new", file)
+}
+
+func serve(file string) error {
+	listener, err := listen(file)
+	if err != nil {
 		return err
 	}
 	server := &http.Server{
@@ -62,7 +70,11 @@ func get(address string) error {
 		return err
 	}
 	client := &http.Client{Timeout: timeout, Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}
-	answer, err := client.Get(address)
+	return show(client.Get(address))
+}
+
+// show prints an answer; one that is no success is an error.
+func show(answer *http.Response, err error) error {
 	if err != nil {
 		return err
 	}
@@ -71,7 +83,7 @@ func get(address string) error {
 		return err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", address, answer.Status)
+		return fmt.Errorf("%s: %s", answer.Request.URL, answer.Status)
 	}
 	return nil
 }
