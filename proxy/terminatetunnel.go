@@ -64,7 +64,9 @@ func (t *tunnel) serve(conn net.Conn, br *bufio.Reader, sent []byte, deadline ti
 		if !late {
 			lingerClose(conn) // an alert is on its way
 		}
-		t.log.Debug("proxy: a client did not complete its TLS handshake", "host", t.host.Name, "port", t.port, "error", err)
+		t.log.Debug("proxy: a client did not complete its TLS handshake, as one does that does not trust srt's certificates: "+
+			"it has to read the file that SSL_CERT_FILE names, or its host belongs into network.tlsTerminate.excludeDomains",
+			"host", t.host.Name, "port", t.port, "error", err)
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
