@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"syscall"
 )
 
@@ -86,7 +87,7 @@ func (b *builder) collectMask(entry int, loc location, why *rule) error {
 	case errors.Is(err, ErrLeaveUnmasked):
 		b.note("%s: %q stays as it is: %v (FS-59)", why.label(), loc.path, err)
 	case errors.Is(err, ErrHideUnmasked), errors.Is(err, syscall.EACCES):
-		hide(fmt.Sprintf("cannot be masked (%v)", err))
+		hide("cannot be masked (" + strings.TrimPrefix(err.Error(), ErrHideUnmasked.Error()+": ") + ")")
 	case err != nil:
 		return &EntryError{Entry: why.label(), Path: loc.path, Reason: ErrMask, Err: err,
 			Advice: "correct the entry, or deny the file in place of masking it"}

@@ -65,7 +65,7 @@ func TestMasks(t *testing.T) {
 		{"FS-59 missing", "d /h/p", "aW=.", "tok", "writable @", `("tok"): "/h/p/tok" does not exist, nothing to mask`},
 		{"CRED-9 a directory", "d /h/p/tok", "aW=.", "tok", "writable @; hide directory @/tok", "is a directory, which cannot be masked, so it is hidden"},
 		{"CRED-9 a FIFO", "p /h/p/tok", "", "tok", "hide file @/tok", "is not a regular file"},
-		{"CRED-9 not text", "f /h/p/binary", "aR=binary", "binary", "hide file @/binary", "cannot be masked (the file cannot be masked: not UTF-8)"},
+		{"CRED-9 not text", "f /h/p/binary", "aR=binary", "binary", "hide file @/binary", "cannot be masked (not UTF-8)"},
 		{"FS-59 unreadable: a command could make it readable", "f /h/p/locked", "aW=.", "locked", "writable @; hide file @/locked", "permission denied"},
 		{"FS-59 no match", "f /h/p/nothing", "aW=.", "nothing", "writable @", "stays as it is"},
 		{"FS-11 not inspectable", "f /h/p/s/tok eio", "", "s/tok", "hide directory @/s", "is hidden in its place"},

@@ -16,6 +16,7 @@ const (
 	allowRead      = "filesystem.allowRead"
 	allowWrite     = "filesystem.allowWrite"
 	unixSockets    = "network.allowUnixSockets"
+	requestRules   = "network.requestRules"
 )
 
 // ruleAdvice is what to do about a refusal by its rule: the first row whose prefix the rule begins with counts. In a text
@@ -39,12 +40,20 @@ var ruleAdvice = [...]struct{ prefix, text string }{
 	{"network.requireHostMatch", "network.requireHostMatch: set it to false to let requests name another host than the one connected to"},
 	{"network.ambiguousRequestTarget", "network.ambiguousRequestTarget decides about targets that servers read in different ways"},
 	{"network.requestRules.", "{rule} refuses it: change that entry, or put one that allows the request before it"},
-	{"network.requestRules", "network.requestRules: add an entry that allows the request; at a host that they name, only requests that " +
-		"srt can read go on, which takes network.tlsTerminate for https"},
+	{requestRules, requestRules + ": add an entry that allows the request"},
 	{"network.deniedResolvedAddresses", "{rule} refuses it: remove that entry, or list the address itself in " + allowedDomains},
 	{"protected name .git/config", "filesystem.allowGitConfig: set it to true"},
 	{"protected name", "nothing in the settings allows it but filesystem.disabled: {rule} cannot be changed by commands"},
 	{"srt's own", "nothing in the settings allows it: {rule} is not for commands"},
+}
+
+// requestAdvice is what to do about a request that the rules as a whole refuse, by the reason.
+var requestAdvice = [...]struct{ prefix, text string }{
+	{requestRules + " names this host, and this tunnel cannot be read", requestRules + ": at a host that an entry names, only requests " +
+		"that srt can read go on: those over http, and those over https with network.tlsTerminate"},
+	{"ambiguous request-target", requestRules + ": write the paths of its entries so that every way to read the request decides alike " +
+		`("/a/**" has all that lies below "/a/", "/a/*" only one name), or send a path without "%", "\", ";" and "//"`},
+	{"ambiguous method", requestRules + ": both the method of the request and the one that its header names have to be allowed"},
 }
 
 // reasonAdvice is the same by the reason, for what no rule stands for.
@@ -114,6 +123,13 @@ func (e Event) adviceText() string {
 		return apartAdvice
 	case e.Kind == KindFileWrite && strings.HasPrefix(e.Rule, "filesystem.denyRead."):
 		return hiddenAdvice // allowRead would give reading alone
+	}
+	if e.Rule == requestRules {
+		for _, a := range requestAdvice {
+			if strings.HasPrefix(e.Reason, a.prefix) {
+				return a.text
+			}
+		}
 	}
 	if e.Rule != "" {
 		for _, a := range ruleAdvice {

@@ -41,8 +41,18 @@ func TestAdvice(t *testing.T) {
 		{"request rule", Event{Operation: HTTPRequest, Target: "PUT https://a.test/p", Rule: "network.requestRules.2", Reason: "no"},
 			"network.requestRules.2 refuses it: change that entry, or put one that allows the request before it"},
 		{"no request rule", Event{Operation: HTTPRequest, Target: "PUT https://a.test/p", Rule: "network.requestRules", Reason: "no"},
-			"network.requestRules: add an entry that allows the request; at a host that they name, only requests that srt can read go on, " +
-				"which takes network.tlsTerminate for https"},
+			"network.requestRules: add an entry that allows the request"},
+		{"unreadable at a rule's host", Event{Operation: HTTPRequest, Target: "CONNECT a.test:443", Rule: "network.requestRules",
+			Reason: "network.requestRules names this host, and this tunnel cannot be read"},
+			"network.requestRules: at a host that an entry names, only requests that srt can read go on: those over http, and those over https " +
+				"with network.tlsTerminate"},
+		{"ambiguous path", Event{Operation: HTTPRequest, Target: "GET https://a.test/p%2fq", Rule: "network.requestRules",
+			Reason: "ambiguous request-target: servers read it as different paths, which network.requestRules decides differently"},
+			`network.requestRules: write the paths of its entries so that every way to read the request decides alike ("/a/**" has all that lies ` +
+				`below "/a/", "/a/*" only one name), or send a path without "%", "\", ";" and "//"`},
+		{"ambiguous method", Event{Operation: HTTPRequest, Target: "POST https://a.test/p", Rule: "network.requestRules",
+			Reason: "ambiguous method: servers read it as different methods, which network.requestRules decides differently"},
+			"network.requestRules: both the method of the request and the one that its header names have to be allowed"},
 		{"DNS", Event{Operation: DNSQuery, Target: "Name.test", Rule: allowedDomains}, `network.allowedDomains: add "name.test"`},
 
 		{"hidden", Event{Operation: "openat", Target: "/home/u/.ssh/known_hosts", Rule: "filesystem.denyRead.0", Entry: "~/.ssh"},
