@@ -184,6 +184,7 @@ func (c *Cmd) follow(p process) {
 
 // leave takes back what the session holds for the command. Nothing is left of it, or it never came to be.
 func (c *Cmd) leave() {
+	c.withheld = withheld{} // fakes of files can be large
 	c.disallowDomains()
 	if c.known {
 		c.keepViolations()
