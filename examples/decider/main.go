@@ -35,6 +35,10 @@ func main() {
 	}
 	name, variable, _ := strings.Cut(*credential, "=")
 	h.policy.credentialHost, h.policy.credential = name, os.Getenv(variable)
+	if *credential != "" && h.policy.credential == "" {
+		fmt.Fprintf(os.Stderr, "decider: -credential %s: it is host=VARIABLE, and the variable has to be set\n", *credential)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := h.run(ctx, os.Stderr); err != nil {
