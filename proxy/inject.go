@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 
 	"github.com/srt-sandbox/srt/proxy/credential"
 	"github.com/srt-sandbox/srt/proxy/internal/httphead"
@@ -45,6 +46,7 @@ func (s *Server) injection(h config.Host) *credential.Injection {
 func (s *Server) inject(ctx context.Context, r *request, body io.Reader, length int64) (h httphead.Header, out outBody, a answer, refused bool) {
 	i := s.injection(r.host)
 	if i == nil {
+		s.noteLeft(r, r.header)
 		return r.header, outBody{r: body, length: length}, answer{}, false
 	}
 	if names := i.InTarget(r.path); len(names) > 0 {
@@ -75,7 +77,23 @@ func (s *Server) inject(ctx context.Context, r *request, body io.Reader, length 
 	if err != nil {
 		return nil, outBody{}, answer{}, true
 	}
+	s.noteLeft(r, h)
 	return h, out, answer{}, false
+}
+
+// noteLeft says in the debug log which fields of a request still hold what stands for a masked credential: the server will
+// answer as to a wrong password, and nothing else tells why.
+func (s *Server) noteLeft(r *request, h httphead.Header) {
+	if s.credentials == nil || !s.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	why := "its entry in credentials does not have the host in injectHosts"
+	if !r.tunnel && !s.plaintextInject {
+		why = "this is plain HTTP, which has no real values without credentials.allowPlaintextInject"
+	}
+	if fields := credential.Left(h); len(fields) > 0 {
+		s.log.Debug("proxy: the stand-in for a masked credential goes out as it is: "+why, "host", r.host.Name, "port", r.port, "fields", fields)
+	}
 }
 
 // The settings and the text of refusals here.

@@ -54,6 +54,23 @@ func TestCRED21_case22_Headers(t *testing.T) {
 	}
 }
 
+// A stand-in that goes to a host which its entry does not name stays one, and the debug log says so, in Basic credentials too;
+// of one that was replaced nothing is said.
+func TestCRED21_TheLogTellsOfWhatIsLeft(t *testing.T) {
+	o := serveOrigin(t, "name.test", nil)
+	h, fakes, log := injecting(t, o, map[string]string{"GH_TOKEN": secretToken})
+	_, others := masking(t, map[string]string{"OTHER": "other-value-16b."}, "elsewhere.test")
+	c := h.shake("name.test")
+	if status, _, _ := c.ask("GET / HTTP/1.1\r\nHost: name.test\r\nA: %s\r\n\r\n", fakes["GH_TOKEN"]); status != 200 || strings.Contains(log.String(), "stand-in") {
+		t.Errorf("%d, the log: %q", status, log)
+	}
+	basic := base64.StdEncoding.EncodeToString([]byte("u:" + others["OTHER"]))
+	c.ask("GET / HTTP/1.1\r\nHost: name.test\r\nA: %s\r\nB: %s\r\nAuthorization: Basic %s\r\n\r\n", fakes["GH_TOKEN"], others["OTHER"], basic)
+	if said := log.String(); !strings.Contains(said, "fields=\"[B Authorization]\"") || strings.Contains(said, others["OTHER"]) {
+		t.Errorf("the log: %q", said)
+	}
+}
+
 func TestCRED23_case23_Basic(t *testing.T) {
 	o := serveOrigin(t, "name.test", nil)
 	h, fakes, _ := injecting(t, o, map[string]string{"GH_TOKEN": secretToken})

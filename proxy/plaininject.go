@@ -22,6 +22,8 @@ func (c *client) readBody(e *exchange) bool {
 func (c *client) injectPlain(e *exchange) (a answer, refused bool) {
 	if c.injects(&e.request) {
 		a, refused = c.substitutePlain(e)
+	} else {
+		c.noteLeft(&e.request, e.req.Header)
 	}
 	if e.body != nil && e.body.malformed() {
 		a, refused = answer400, true

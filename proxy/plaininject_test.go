@@ -80,18 +80,26 @@ func TestCase25_CRED26_LongBodiesOfThePlainPath(t *testing.T) {
 	}
 }
 
-// TestCRED20_CRED21_PlainPathKeepsTheFake: without the opt-in, and elsewhere, the fake goes out.
+// TestCRED20_CRED21_PlainPathKeepsTheFake: without the opt-in, and elsewhere, the fake goes out, and the debug log says why.
 func TestCRED20_CRED21_PlainPathKeepsTheFake(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		hosts  []string
 		opt    bool
 		method string
-	}{{"no opt-in", []string{"127.0.0.1"}, false, "TRACE"}, {"another host", []string{"name.test"}, true, "TRACE"}} {
+		said   string
+	}{
+		{"no opt-in", []string{"127.0.0.1"}, false, "TRACE", "plain HTTP"},
+		{"another host", []string{"name.test"}, true, "TRACE", "injectHosts"},
+	} {
+		log := &logBuffer{}
 		store, fakes := masking(t, map[string]string{"TOKEN": "the-real-one"}, tc.hosts...)
 		s := script(t, ok200)
 		upstream, _ := exchangeWith(t, s, tc.method+" http://127.0.0.1:PORT/ HTTP/1.0\r\nA: "+fakes["TOKEN"]+"\r\n"+auth+"\r\n",
-			func(o *Options) { o.Credentials, o.AllowPlaintextInject = store, tc.opt })
+			func(o *Options) { o.Credentials, o.AllowPlaintextInject, o.Logger = store, tc.opt, log.logger() })
+		if said := log.String(); !strings.Contains(said, tc.said) || !strings.Contains(said, "fields=[A]") || strings.Contains(said, fakes["TOKEN"]) {
+			t.Errorf("%s: the log: %q", tc.name, said)
+		}
 		if !strings.Contains(upstream, "A: "+fakes["TOKEN"]+"\r\n") {
 			t.Errorf("%s: %q", tc.name, upstream)
 		}
