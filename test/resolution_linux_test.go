@@ -57,10 +57,7 @@ func TestFS_19_DirectoryThatCannotBeListed(t *testing.T) {
 func TestFS_23_OwnProgramInAHiddenDirectory(t *testing.T) {
 	eachAlong(t, func(t *testing.T, b *box) {
 		b.file("h/other", "secret")
-		data, err := os.ReadFile(srtPath)
-		b.must(err)
-		b.must(os.WriteFile(b.abs("h/srt"), data, 0o755))
-		b.must(os.Chmod(b.abs("h/srt"), 0o755))
+		b.copyProgram("h/srt")
 		settings := b.settings(cfg{dr: list{"h"}})
 		b.host(b.abs("h/srt"), "-s", settings, "exec", "--", "sh", "-c", "ls -A h; h/srt --version >/dev/null && cat h/other").fails().prints("srt")
 	})

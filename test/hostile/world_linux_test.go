@@ -298,6 +298,8 @@ func wantLines(t *testing.T, r stage.Result, want string) {
 // silent runs an attack and wants that nothing arrives anywhere but at the allowed places: host:port of TCP.
 func (w *world) silent(t *testing.T, attack func(), allowed ...string) []packet {
 	t.Helper()
+	_, err := w.seen.take() // what an earlier test has sent is not this one's
+	must(t, err)
 	attack()
 	packets, err := w.seen.take()
 	must(t, err)
