@@ -75,8 +75,9 @@ func (b *builder) settleReads() {
 // to them.
 func (b *builder) withoutOpen(open []string) {
 	for i := range b.reads {
-		n := b.root.at(b.reads[i].loc.path)
-		n.allow, n.source = nil, nil
+		if n := b.root.find(b.reads[i].loc.path); n != nil {
+			n.allow, n.source = nil, nil
+		}
 	}
 	b.links = nil
 	for i := range b.reads {
@@ -114,7 +115,8 @@ func (b *builder) refuse(g *readGrant, link, target string) {
 }
 
 // openLink is the first of the links on a way that lies in a directory where commands can write, or "". Such a link may be a
-// command's own, made in an earlier launch. held are locations, as a location has them.
+// command's own, made in an earlier launch: it chooses neither what allowRead shows nor what a mask takes for a credential (CRED-9). held
+// are locations, as a location has them.
 func (b *builder) openLink(held []string) string {
 	for _, p := range held {
 		if info, err := b.res.lstat(p); err == nil && info.IsLink() && b.makeable(p) {
