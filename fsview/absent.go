@@ -111,7 +111,7 @@ func (b *builder) addAbsent(d *absentDeny, seen map[absentKey]int) error {
 // what can be written.
 func (b *builder) listAllowed() error {
 	for _, g := range b.grants {
-		if !g.write {
+		if !g.write && !g.rule.refused {
 			b.plan.AllowRead = append(b.plan.AllowRead, g.path)
 		}
 	}

@@ -24,6 +24,7 @@ type builder struct {
 
 	roots   []*node      // every granted write root
 	links   []*node      // re-allowed symbolic links
+	reads   []readGrant  // what allowRead names
 	grants  []grant      // allow entries, to be told about when they grant nothing
 	pending []absentDeny // denies of what is not there
 	// unreadable are the patterns of read denies, those included that nothing can match as long as all around is hidden.

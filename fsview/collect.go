@@ -3,6 +3,7 @@ package fsview
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
@@ -49,6 +50,7 @@ func (b *builder) collect() error {
 	if err := b.collectOwn(); err != nil {
 		return err
 	}
+	b.settleReads()
 	x.settle()
 	return nil
 }
@@ -209,24 +211,9 @@ func (b *builder) collectAllowRead(r policy.PathRule, why *rule) {
 	case loc.blocked != nil:
 		b.warnUseless(why, fmt.Sprintf("cannot be inspected (%v) and allows nothing", loc.blocked))
 		return
-	case loc.exists:
-		b.allowReadAt(r.Path, loc, why)
 	}
+	b.allowReading(r.Path, loc, why, false)
 	b.grants = append(b.grants, grant{rule: why, path: loc.path, gone: !loc.exists})
-}
-
-// allowReadAt re-allows what exists at a location, to which text leads.
-func (b *builder) allowReadAt(text string, loc location, why *rule) {
-	n := b.node(loc.path, loc.info)
-	if !loc.info.IsLink() {
-		first(&n.allow, why)
-		return
-	}
-	target := b.res.resolve(text, true)
-	if n.source == nil && n.allow == nil {
-		n.allow, n.source = why, &target
-		b.links = append(b.links, n)
-	}
 }
 
 // collectAllowWrite grants one write root, if it is there and is its own spelling (FS-8, FS-10).
@@ -270,8 +257,8 @@ func (b *builder) allowFound(text string, loc location, q *query) {
 	case loc.special, loc.blocked != nil, !loc.exists:
 		return
 	case q.list == listAllowRead:
-		b.allowReadAt(text, loc, q.rule)
-		b.plan.AllowRead = append(b.plan.AllowRead, loc.path)
+		loc.held = slices.Concat(q.held, loc.held)
+		b.allowReading(text, loc, q.rule, true)
 	case text != loc.path, policy.Covers("/sys", loc.path):
 		return // through a link, or without effect (FS-8, FS-47)
 	default:

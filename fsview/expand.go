@@ -34,6 +34,7 @@ type query struct {
 	rule  *rule
 	glob  *glob.Pattern // its literal directory is a location
 	start string        // that location
+	held  []string      // for allowRead: the links on the way there
 	// deep says that the text ends in `/**`: a directory in which everything matches is a match when it holds an entry
 	// (FS-20).
 	deep bool
@@ -118,6 +119,9 @@ func (x *expansion) begin(q *query) error {
 		b.hold(loc, q.rule)
 	}
 	q.start = loc.path
+	if q.list == listAllowRead {
+		q.held = loc.held
+	}
 	if loc.path != dir {
 		q.glob = glob.Compile(beneath(glob.Quote(strings.TrimSuffix(loc.path, "/")), "/"+q.glob.Rest()))
 	}

@@ -136,6 +136,9 @@ type allowPattern struct {
 
 // tellPattern warns of an allow pattern that has no effect.
 func (b *builder) tellPattern(a allowPattern) {
+	if a.rule.refused {
+		return // said already (settleReads)
+	}
 	if len(*a.matched) == 0 {
 		what := "grants nothing; it counts for what exists at the start, and not through links (FS-55)"
 		if a.list == listAllowRead {

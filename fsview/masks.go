@@ -78,7 +78,7 @@ func (b *builder) collectMask(entry int, loc location, why *rule) error {
 		hide("is to be masked, for which this version has no fake content")
 		return nil
 	}
-	if link := b.openLink(loc); link != "" && b.root.stateAt(loc.path).hidden {
+	if link := b.openLink(loc.held); link != "" && b.root.stateAt(loc.path).hidden {
 		hide(fmt.Sprintf("is denied and is reached through the link %q, which a command can have made: only an entry that names the file itself masks it", link))
 		return nil
 	}
@@ -96,17 +96,6 @@ func (b *builder) collectMask(entry int, loc location, why *rule) error {
 		n.setFake(why)
 	}
 	return nil
-}
-
-// openLink is the first link on the way to a location that lies where commands can write, or "". Such a link may be a command's
-// own: with it, a mask of a file that was not there yet would show, and take for a credential, whatever is denied.
-func (b *builder) openLink(loc location) string {
-	for _, p := range loc.held {
-		if info, err := b.res.lstat(p); err == nil && info.IsLink() && b.root.stateAt(p).writable() {
-			return p
-		}
-	}
-	return ""
 }
 
 // setFake shows the content of a rule at n. A directory that stands for a file which cannot be reached is hidden (FS-11).

@@ -147,7 +147,7 @@ func (b *builder) tell() error {
 	for _, g := range b.grants {
 		s := b.root.stateAt(g.path)
 		switch {
-		case !g.write && b.unshown(g.path):
+		case !g.write && (g.rule.refused || b.unshown(g.path)):
 		case s.hidden && g.gone:
 			b.warn("%s does not exist, so nothing is re-allowed in what %s hides", g.rule.label(), s.owner.label())
 		case s.hidden:

@@ -100,22 +100,11 @@ func stateOf(tree *fakeTree, in Input) *statement {
 			}
 		}
 	}
-	s.placeMasks(in)
 	place(&s.credential, in.Rules.CredentialDeny)
 	place(&s.denyRead, in.Rules.DenyRead)
 	place(&s.denyWrite, in.Rules.DenyWrite)
 	for _, p := range in.OwnFiles {
 		place(&s.denyWrite, []policy.PathRule{{Path: p}})
-	}
-	for _, r := range in.Rules.AllowRead {
-		parent, _, ok := tree.real(path.Dir(r.Path))
-		if loc := join(parent, path.Base(r.Path)); r.Path == "/" {
-			s.allowRead = append(s.allowRead, "/")
-		} else if o := tree.objects[loc]; ok && o != nil && o.kind == 'l' {
-			s.linkAllow = append(s.linkAllow, loc)
-		} else if ok && o != nil {
-			s.allowRead = append(s.allowRead, loc)
-		}
 	}
 	for _, r := range in.Rules.AllowWrite {
 		if loc, _, ok := tree.real(r.Path); ok && policy.Covers(r.Path, loc) {
@@ -127,6 +116,8 @@ func stateOf(tree *fakeTree, in Input) *statement {
 			s.keep = append(s.keep, loc)
 		}
 	}
+	s.placeReads(in)
+	s.placeMasks(in) // what cannot be masked is hidden whatever a grant says
 	s.mandatory(in)
 	s.mounted = true
 	return s

@@ -15,6 +15,8 @@ type rule struct {
 	mandatory bool
 	here      bool // about this path alone, not about the object: not repeated where mounts show that again
 
+	refused bool // an allowRead of which nothing more is said, and which re-opens nothing later (settleReads)
+
 	content []byte // of a mask (FS-58) or supplied file: what it shows
 }
 

@@ -104,3 +104,27 @@ func TestFS_case35_FS60_61_ListsOfOneCommand(t *testing.T) {
 		b.absent("../n")
 	})
 }
+
+// Stricter than FS-9: a link that a command made in an earlier launch chooses nothing that a list then grants. Links that no
+// command can make, and those that lead to what is not denied, keep working.
+func TestFS_8_9_LinksOfAnEarlierLaunchGrantNothing(t *testing.T) {
+	eachAlong(t, func(t *testing.T, b *box) {
+		b.file("../vault/f", "secret")
+		b.file("../vault/x.txt", "secret")
+		b.file("../own/f", "shown")
+		b.link("own", "../stowed")
+		b.file("real/f", "real")
+		c := cfg{dr: list{"~"}, ar: list{".", "sub/f", "pat/*.txt", "~/through", "bin/f", "~/stowed/f"}, aw: list{".", "sub", "sub/dir"}}
+		b.link("p/hop/f", "../through")
+		b.sh(c, "ln -s ../vault sub; ln -s ../vault pat; ln -s ../vault hop; ln -s real bin").ok()
+		r := b.check(c, "read sub/f: ENOENT", "read ../vault/f: ENOENT", "read pat/x.txt: ENOENT", "read ../vault/x.txt: ENOENT", "read ../through: ENOENT",
+			"create sub/n: ENOENT", "holds bin/f real: ok", "holds ../own/f shown: ok")
+		b.absent("../vault/n")
+		r.says(`("sub/f") leads to "`+b.home+`/vault/f" through the link "`+b.work+`/sub"`, `("pat/*.txt") leads to`, `("~/through") leads to`, `("sub") leads through a link`)
+		if n := strings.Count(r.stderr, "a command can have made"); n != 3 {
+			t.Errorf("%d warnings, want 3: %v", n, r)
+		}
+		c.ar = list{".", "sub/f", "~/vault/f"}
+		b.check(c, "holds sub/f secret: ok", "read ../vault/x.txt: ENOENT")
+	})
+}

@@ -17,6 +17,7 @@ type rules struct {
 
 	cred, denyRead, denyWrite []string
 	allowRead, linkAllow      []string
+	reads                     []read
 	named                     []string // what allowRead names, existing or not
 	roots                     []string
 	held                      map[string]bool // links that stay (FS-42)
@@ -74,6 +75,7 @@ func newRules(root *Object, pol Policy) (*rules, error) {
 	for _, e := range pol.AllowWrite {
 		r.writeAllow(e)
 	}
+	r.settleReads()
 	r.mandatory()
 	return r, r.err
 }
@@ -156,7 +158,7 @@ func (r *rules) hold(links []string) {
 	}
 }
 
-// readAllow places an allowRead entry: the name it spells (FS-9).
+// readAllow notes what an allowRead entry allows: the name it spells (FS-9).
 func (r *rules) readAllow(e Entry) {
 	text, pattern := e.text(true)
 	list := []reading{{dir: text}}
@@ -165,24 +167,19 @@ func (r *rules) readAllow(e Entry) {
 	}
 	for _, rd := range list {
 		var all []found
+		var via []string
 		if rd.rest == "" {
-			at := follow(r.root, rd.dir, false, plain)
-			r.named = append(r.named, at.loc)
-			all = []found{{at: at}}
+			all = []found{{at: follow(r.root, rd.dir, false, plain)}}
+			via = all[0].at.links
 		} else {
+			via = follow(r.root, rd.dir, true, plain).links
 			all = expandAllow(r.root, rd)
 			if strings.HasSuffix("/"+rd.rest, "/**") {
 				r.err = ErrUnstated // whether the directory is allowed with what it holds is not said (FS-20)
 			}
 		}
 		for _, m := range all {
-			switch {
-			case m.at.obj == nil:
-			case m.at.obj.Kind == Link:
-				r.linkAllow = append(r.linkAllow, m.at.loc)
-			default:
-				r.allowRead = append(r.allowRead, m.at.loc)
-			}
+			r.reads = append(r.reads, r.newRead(m.at, via, rd.rest == ""))
 		}
 	}
 }
