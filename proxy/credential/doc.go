@@ -12,7 +12,6 @@
 //	splice.go   the values in a text, and what stands in their places
 //	sentinel.go what stands for a value                     / group.go     which launches and rotations share it
 //	store.go    the session: sentinels, their values and their hosts
-//	inject.go   into a request: header.go, basic.go, body.go, and sigv4.go with its parts
 //	region.go   the memory that values live in
 //	inject.go   one request to one host: what may be put into it           / body_scan.go finding sentinels in bytes
 //	header.go   into its fields, basic.go into encoded ones                / body.go     into its body, as it streams
