@@ -210,13 +210,17 @@ func TestPRX6_13_51_55_67_Defaults(t *testing.T) {
 	}
 }
 
-// failing is a stream whose two directions end with errors of the system, once it may.
+// failing is a stream whose two directions end with errors of the system. A late one ends its reads only after a write has failed.
 type failing struct {
 	read, write error
+	late        chan struct{}
 	closed      chan struct{}
 }
 
 func (s *failing) Read([]byte) (int, error) {
+	if s.late != nil {
+		<-s.late
+	}
 	if s.read == nil {
 		<-s.closed
 		return 0, net.ErrClosed
@@ -227,6 +231,9 @@ func (s *failing) Read([]byte) (int, error) {
 func (s *failing) Write(p []byte) (int, error) {
 	if s.write == nil {
 		return len(p), nil
+	}
+	if s.late != nil {
+		time.AfterFunc(time.Millisecond, func() { close(s.late) })
 	}
 	return 0, s.write
 }
@@ -245,6 +252,7 @@ func TestPRX60_ReasonsOfTheSystemAndOfIDs(t *testing.T) {
 		{&failing{read: io.EOF}, 0, "decider: decider closed the stream"},
 		{&failing{write: syscall.ENOSPC}, 0, "decider: write error: no space left on device"},
 		{&failing{write: syscall.EPIPE}, 0, "decider: decider closed the output stream"},
+		{&failing{read: io.EOF, write: syscall.EPIPE, late: make(chan struct{})}, 0, "decider: decider closed the stream"},
 		{&failing{}, maxInteger, "decider: request ids exhausted"},
 	} {
 		tc.stream.closed = make(chan struct{})

@@ -61,7 +61,7 @@ func newLink(stream io.ReadWriteCloser, log *slog.Logger) *link {
 		l.wg.Go(func() {
 			select {
 			case <-out.OutputClosed():
-				l.die(&LinkError{Reason: reasonClosedOut})
+				l.outputEnded(&LinkError{Reason: reasonClosedOut})
 			case <-l.dead:
 			}
 		})
@@ -90,6 +90,22 @@ func (l *link) die(err *LinkError) {
 	l.log.Debug("decider: the link has ended", "reason", string(err.Reason))
 	go func() { _ = l.stream.Close() }() // which may wait for a write that the system does not end
 }
+
+// outputEnded declares the link dead because nothing can be written to it any more. A decider that ends closes both directions
+// at once, and which of them shows first is chance; so what the other direction holds is read first, for a bounded time: the
+// last frame and the end of the stream say more of what happened than a write that failed.
+func (l *link) outputEnded(err *LinkError) {
+	last := time.NewTimer(lastWords)
+	defer last.Stop()
+	select {
+	case <-l.dead:
+	case <-last.C:
+		l.die(err)
+	}
+}
+
+// lastWords bounds the wait for what a decider wrote before it stopped reading.
+const lastWords = 100 * time.Millisecond
 
 // close ends the link for reasons of the proxy's own and waits for its goroutines for a bounded time: a stream whose Close
 // does not end a Read keeps one.
@@ -263,7 +279,7 @@ func (l *link) write() {
 			for len(frame) > 0 {
 				n, err := l.stream.Write(frame[:min(len(frame), writePiece)])
 				if err != nil {
-					l.die(writeError(err))
+					l.outputEnded(writeError(err))
 					return
 				}
 				frame = frame[n:]
