@@ -31,7 +31,8 @@ for stage in "${stages[@]}"; do
     echo "=== RUN   $stage"
     start=${EPOCHREALTIME/[.,]/}
     status=0
-    make --no-print-directory "$stage" || status=$?
+    # Tests send signals to what they start, and an ignored one stays ignored: that of nohup, say.
+    env --default-signal=HUP,INT,QUIT,PIPE,TERM make --no-print-directory "$stage" || status=$?
     if [ "$status" -ne 0 ]; then
         summary+=("--- FAIL: $stage ($(elapsed "$start")s)")
         finish "$status"
