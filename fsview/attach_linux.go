@@ -3,6 +3,7 @@ package fsview
 import (
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -179,12 +180,16 @@ func (c *compiler) privateDev() {
 func (c *compiler) protectKernelPaths() {
 	// From here on the sealed yard is the working directory, so that one call mounts what hides a path.
 	c.p.Call("enter", emptyName, syscall.SYS_FCHDIR, c.sealed.Arg())
-	for _, k := range kernelPaths {
+	paths := kernelPaths[:]
+	if c.opts.HostProc {
+		paths = slices.Concat(paths, hostProcPaths[:])
+	}
+	for _, k := range paths {
 		if c.opts.Lacks != nil && c.opts.Lacks(k.path) {
 			continue
 		}
 		switch {
-		case k.how == readOnly && len(c.opts.ProcEntries) > 0: // freshProc has done it
+		case k.how == readOnly && (c.opts.HostProc || len(c.opts.ProcEntries) > 0): // attachProc has done it
 		case k.how == readOnly:
 			bound := c.bind(k.path, k.path, unix.MS_REC)
 			c.setAttr("restrict the mount at", k.path, ns.Int(unix.AT_FDCWD), k.path, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: attrReadOnly})

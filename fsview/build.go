@@ -55,7 +55,7 @@ func Build(t Tree, in Input) (*Plan, error) {
 	hint := len(rules.DenyRead) + len(rules.DenyWrite) + len(rules.AllowRead) + len(rules.AllowWrite) +
 		len(rules.CredentialDeny) + len(in.Masks)
 	b := &builder{in: in, res: newResolver(t, hint), root: &node{path: "/"}, plan: &Plan{Steps: make([]Step, 0, hint+8),
-		Rules: *rules, Masks: in.Masks}}
+		Rules: *rules, Masks: in.Masks, ForeignProcesses: in.ForeignProcesses}}
 	b.plan.Warnings = append(b.plan.Warnings, rules.Warnings...)
 	steps := []func() error{b.readMounts, b.collect, b.collectAbsentOwn, b.collectPrivateFiles, b.collectMasks, b.spreadRoot, b.searchMandatory, b.repeatRules,
 		b.settleLinks, b.placeSupplied, b.settleAbsent, b.settleFold, b.listAllowed, b.emit, b.checkMoved, b.tell, b.chooseDir, b.checkSize}

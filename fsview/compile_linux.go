@@ -26,6 +26,10 @@ type CompileOptions struct {
 	// ProcEntries are the names in /proc that are not of processes (ProcEntries), where user id 0 is mapped: they become
 	// read-only.
 	ProcEntries []string
+	// HostProc shows, in the place of a fresh /proc, the surrounding one with all that is mounted in it, read-only: where a container
+	// masks parts of its /proc the kernel mounts no other (mount_too_revealing in fs/namespace.c; FreshProcRefused). It shows
+	// processes that are not of the sandbox, which Input.ForeignProcesses has judged.
+	HostProc bool
 	// Lacks tells that a path of the kernel's own file systems does not exist on this kernel. Nil: unknown.
 	Lacks func(path string) bool
 }
@@ -76,7 +80,7 @@ func (pl *Plan) Compile(p *ns.Program, opts CompileOptions) error {
 	c := &compiler{p: p, plan: pl, opts: opts, clone: map[string]ns.Slot{}, place: map[string]ns.Slot{}, attached: map[string]Kind{}, hide: map[string]int{}}
 	c.statx, _ = p.Buffer(int(sizeofStatx))
 	c.setAttr("stop mount propagation", "/", ns.Int(unix.AT_FDCWD), "/", unix.AT_RECURSIVE, unix.MountAttr{Propagation: unix.MS_PRIVATE})
-	c.proc = c.newFilesystem("proc", "/proc", nil, attrQuiet|unix.MOUNT_ATTR_NOEXEC)
+	c.openProc()
 	c.openSources()
 	c.openDevices()
 	c.pin()
@@ -88,7 +92,7 @@ func (pl *Plan) Compile(p *ns.Program, opts CompileOptions) error {
 		}
 	}
 	c.privateDev()
-	c.freshProc()
+	c.attachProc()
 	c.protectKernelPaths()
 	c.attachLateSteps()
 	return nil

@@ -24,6 +24,7 @@ type Guard struct {
 	keep                    map[string]struct{}
 	zones                   zones
 	writes, reads, moves    bool
+	processes               bool // processes that are not of the sandbox must not be looked into (Process)
 }
 
 // nameIn is a name in a directory.
@@ -82,7 +83,8 @@ func NewGuard(p *Plan) *Guard {
 		g.patterns = append(g.patterns, newGuardPattern(rule))
 		g.writes, g.reads, g.moves = g.writes || rule.Write, g.reads || rule.Read, true
 	}
-	if !g.writes && !g.reads {
+	g.processes = p.ForeignProcesses
+	if !g.writes && !g.reads && !g.processes {
 		return nil
 	}
 	if g.reads {
@@ -140,10 +142,10 @@ func (g *Guard) addUnreadable(a Absent) {
 }
 
 // Names reports whether calls that create names have to be judged.
-func (g *Guard) Names() bool { return g != nil && (g.writes || g.reads) }
+func (g *Guard) Names() bool { return g != nil && (g.writes || g.reads || g.processes) }
 
 // Reads reports whether every opening has to be judged.
-func (g *Guard) Reads() bool { return g != nil && g.reads }
+func (g *Guard) Reads() bool { return g != nil && (g.reads || g.processes) }
 
 // Moves reports whether the renaming of a directory has to be judged (Move).
 func (g *Guard) Moves() bool { return g != nil && g.moves }
@@ -268,7 +270,7 @@ const noName = "\x00"
 // Open judges the opening, for reading or writing, of what lies at a location: the deepest rule decides, and an allow
 // wins at equal depth, but never over a hard deny (FS-22, FS-57).
 func (g *Guard) Open(location string) (why string, denied bool) {
-	if !g.Reads() || inKernelTree(location) {
+	if g == nil || !g.reads || inKernelTree(location) {
 		return "", false // replaced (FS-47): what is denied there is hidden for good
 	}
 	if _, kept := g.keep[location]; kept {

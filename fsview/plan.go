@@ -129,6 +129,8 @@ type Plan struct {
 	WriteRoots []string // locations that are granted for writing, none beneath another, in path order
 	Warnings   []string // one line each for the person
 	Notes      []string // one line each for the debug log
+	// ForeignProcesses is Input's.
+	ForeignProcesses bool
 	// Rules and Masks are the entries that the plan was made of, as in Input: a Judge names those that decide.
 	Rules policy.PathRules
 	Masks []policy.PathRule
@@ -184,6 +186,10 @@ type Input struct {
 	// KernelMounts are hidden: absolute; mounts outside of /proc, /sys and /dev of the file systems through which the
 	// kernel is seen and controlled (FS-47).
 	KernelMounts []string
+
+	// ForeignProcesses says that the sandbox's /proc will show processes that are not of the sandbox (CompileOptions.HostProc), and
+	// that nothing about them is to be opened: the plan then needs a Guard.
+	ForeignProcesses bool
 
 	// Mounts are all mounts of the host as the caller sees them, in any order. Objects that they show at several paths are
 	// protected at each (FS-7). Empty: nothing shows twice.

@@ -150,13 +150,14 @@ func firstRecord(buf []byte) ([]byte, bool) {
 	return buf[:size], true
 }
 
-// freshProc puts the new pid namespace's /proc over the yard.
+// attachProc puts the sandbox's /proc over the yard: the one of the new pid namespace, or a copy of the surrounding one, which is
+// read-only as a whole.
 //
 // Its entries that are not of processes are the kernel's, shared with every /proc of the machine: a change of their mode
 // or owner, for which procfs asks no more than to be their owner, shows on the host. Where user id 0 is the host's, each
 // gets a read-only mount of its own. They are copied while all of /proc is read-only, which spares the setting of each.
-func (c *compiler) freshProc() {
-	if len(c.opts.ProcEntries) == 0 {
+func (c *compiler) attachProc() {
+	if c.opts.HostProc || len(c.opts.ProcEntries) == 0 {
 		c.put("/proc", c.proc, c.open("/proc"))
 		return
 	}

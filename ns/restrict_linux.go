@@ -29,13 +29,19 @@ const maxCapability = 63
 // effective sets; the inheritable and ambient sets become empty (capabilities(7)). Pid 1 itself gives up the rest once
 // the command is started.
 func (p *Program) KeepCapabilities(keep Capabilities) {
+	p.limitCapabilities(keep, unix.EINVAL)
+}
+
+// limitCapabilities does so; tolerated are the errors that a number may fail with which is to leave the bounding set: EINVAL says
+// that the kernel knows no capability of that number.
+func (p *Program) limitCapabilities(keep Capabilities, tolerated ...syscall.Errno) {
 	p.Call("clear the ambient capabilities", "", syscall.SYS_PRCTL, Int(unix.PR_CAP_AMBIENT), Int(unix.PR_CAP_AMBIENT_CLEAR_ALL), Int(0), Int(0), Int(0))
 	for c := range maxCapability + 1 {
 		if keep&(1<<c) != 0 {
 			continue
 		}
 		p.Call("drop a capability from the bounding set", "", syscall.SYS_PRCTL, Int(unix.PR_CAPBSET_DROP), Int(c), Int(0), Int(0), Int(0))
-		p.Tolerate(unix.EINVAL) // the kernel knows no capability of that number
+		p.Tolerate(tolerated...)
 	}
 	p.capset("set the capabilities (capset)", keep, keep)
 	p.bare = keep == 0
@@ -64,12 +70,20 @@ func (p *Program) ClearUmask() Slot {
 // RestoreUmask appends the caller's umask again.
 func (p *Program) RestoreUmask(s Slot) { p.Call("restore the umask", "", syscall.SYS_UMASK, s.Arg()) }
 
+// UserNamespaceLimit is the Subject of the steps of ForbidUserNamespaces.
+const UserNamespaceLimit = "/proc/sys/user/max_user_namespaces"
+
 // ForbidUserNamespaces appends the limit of zero further user namespaces below the sandbox's own (NET-83). The value
-// belongs to the user namespace of the writer (user_namespaces(7)).
-func (p *Program) ForbidUserNamespaces() {
-	const path = "/proc/sys/user/max_user_namespaces"
+// belongs to the user namespace of the writer (user_namespaces(7)). Where the surrounding container has made /proc/sys read-only
+// there is no such limit; leaveOut then leaves it out, and the filter against namespaces holds alone.
+func (p *Program) ForbidUserNamespaces(leaveOut bool) {
+	const path = UserNamespaceLimit
 	fd := p.Call("open", path, syscall.SYS_OPENAT, Int(unix.AT_FDCWD), p.Str(path), Int(unix.O_WRONLY|unix.O_CLOEXEC), Int(0))
+	if leaveOut {
+		p.Tolerate(unix.EROFS)
+	}
 	p.Call("write", path, syscall.SYS_WRITE, fd.Arg(), p.Str("0"), Int(1))
+	p.OnlyIf(fd)
 	p.Close(fd)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -38,11 +39,10 @@ func (c *Cmd) start() (process, error) {
 		p.release()
 		return nil, err
 	}
+	p.how.hostProc = procRefused.Load()
 	err := p.begin()
-	if refused, ok := errors.AsType[*hooksError](err); ok {
-		// The filters were chosen for hooks: what is begun with the broker begins with another process.
-		c.sandbox.opts.logger.Debug("the command is started with the broker", "reason", refused.Error())
-		p.how.withoutHooks = refused
+	for p.otherAttempt(err) {
+		p.how.again = true
 		p.launch.giveBack()
 		err = p.begin()
 	}
@@ -51,6 +51,24 @@ func (c *Cmd) start() (process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// otherAttempt changes how the launch is tried, if it failed in a way that another one may avoid: what is begun again begins with
+// another process, since filters and mounts were chosen for the first.
+func (p *linuxProcess) otherAttempt(err error) bool {
+	log := p.cmd.sandbox.opts.logger
+	if refused, ok := errors.AsType[*hooksError](err); ok {
+		log.Debug("the command is started with the broker", "reason", refused.Error())
+		p.how.withoutHooks = refused
+		return true
+	}
+	if !p.how.hostProc && fsview.FreshProcRefused(err) {
+		log.Debug("the command is started in mode nested", "reason", err.Error())
+		procRefused.Store(true)
+		p.how.hostProc = true
+		return true
+	}
+	return false
 }
 
 // begin makes the namespaces and, at the same time, the plan: the two take about as long as one another, and neither

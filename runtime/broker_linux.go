@@ -75,7 +75,7 @@ func (p *linuxProcess) serveBroker() error {
 		return errors.Join(err, file.Close())
 	}
 	config := broker.Config{
-		Listener: b.listener, Judge: b.judge, Roots: l.cfg.AllowNestedUserNamespaces, Watched: l.guard.Names(), Report: l.reportDenial, Refusing: l.refusing(),
+		Listener: b.listener, Judge: b.judge, Roots: l.cfg.AllowNestedUserNamespaces, Init: p.process.Pid(), Processes: l.guard, Watched: l.guard.Names(), Report: l.reportDenial, Refusing: l.refusing(),
 		NewHand: func() (broker.Hand, error) {
 			return ns.StartHand(ns.HandConfig{Process: p.process, Ruleset: b.ruleset, Unrestricted: b.ruleset == nil,
 				Listener: b.listener.File(), Keep: l.keeps()})

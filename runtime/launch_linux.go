@@ -63,6 +63,8 @@ type attempt struct {
 	neighbours   bool  // placeholders of other sandboxes are on the disk
 	dry          bool  // to be looked at, not to be started
 	withoutHooks error // begun again, without hooks in the kernel: why
+	hostProc     bool  // with the surrounding /proc in the place of a fresh one (mode nested)
+	again        bool  // an earlier attempt has said what there is to say
 }
 
 // prepare compiles the settings for one command against the surroundings as they are now (LIB-16). A dry one changes
@@ -155,6 +157,7 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
 		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts), Supplied: l.supplied(),
+		ForeignProcesses: l.hostProc && !l.cfg.EnableWeakerNestedSandbox,
 	})
 }
 
@@ -187,7 +190,7 @@ func (l *launch) planNames(in fsview.Input) (*fsview.Plan, error) {
 	if plan, err = l.holdNames(in, plan); err != nil {
 		return nil, err
 	}
-	if l.withoutHooks != nil {
+	if l.again {
 		return plan, nil // the first attempt has said it
 	}
 	for _, w := range plan.Warnings {
@@ -274,10 +277,11 @@ func writeNetwork(p *ns.Program) {
 func (l *launch) write(p *ns.Program) error {
 	umask := p.ClearUmask()
 	if !l.cfg.AllowNestedUserNamespaces {
-		p.ForbidUserNamespaces()
+		p.ForbidUserNamespaces(l.hostProc)
 	}
 	opts := fsview.CompileOptions{LandlockABI: l.host.landlockABI, NestedNamespaces: l.cfg.AllowNestedUserNamespaces,
-		OwnAbstractNames: l.captured(), TTYGroup: l.host.mapsTTYGroup(), ProcEntries: l.host.procEntries, Lacks: l.host.lacks}
+		OwnAbstractNames: l.captured(), TTYGroup: l.host.mapsTTYGroup(), ProcEntries: l.host.procEntries, HostProc: l.hostProc,
+		Lacks: l.host.lacks}
 	if err := l.plan.Compile(p, opts); err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ func (l *launch) holdNames(in fsview.Input, plan *fsview.Plan) (*fsview.Plan, er
 	if l.mechanism != nil {
 		l.cmd.sandbox.opts.logger.Debug("what does not exist yet is held by the "+l.mechanism.Name, "why", l.mechanism.Why)
 	}
+	if plan.ForeignProcesses && l.guard == nil {
+		return nil, &UnjudgedProcessesError{brokerAvailable()}
+	}
 	switch {
 	case l.dry:
 	case l.mechanism != nil && l.mechanism.Name == byPlaceholders:

@@ -25,6 +25,12 @@ type Judge interface {
 	Redirect(location string) (why string, denied bool)
 }
 
+// ProcessJudge decides about the opening of anything in /proc that is about a process, of the sandbox (own) or not. *fsview.Guard
+// is one. It is asked by many goroutines at once.
+type ProcessJudge interface {
+	Process(own bool) (denied bool)
+}
+
 // Follower is a Judge that follows directories: while Follows says so, it hears of each that is about to be renamed, whatever
 // comes of that, before anything is done. It decides nothing by it. Both paths are as for Judge, and it is asked by many
 // goroutines at once.
@@ -87,6 +93,11 @@ type Config struct {
 	Watched bool
 	// Roots says that processes of the sandbox can have other root directories than its own (allowNestedUserNamespaces).
 	Roots bool
+	// Init is the sandbox's pid 1, as this process numbers it. What shows processes to a command in the surrounding /proc takes it:
+	// with 0 no process but the caller is known to be of the sandbox.
+	Init int
+	// Processes decides what of /proc may be opened where the sandbox shows the surrounding one. With nil all of it may.
+	Processes ProcessJudge
 	// Gate decides about connections, for a sandbox whose filter puts connect(2) to the listener (seccomp.Network). With nil
 	// no such call is expected: one that comes fails (EIO) and is reported.
 	Gate Gate

@@ -137,7 +137,7 @@ func (c *call) open(dirfd int32, path string, how openHow) outcome {
 
 // openFast performs an opening that needs no judging before it, in one go. slow says that it needs more.
 func (c *call) openFast(o origin, path string, how openHow) (out outcome, slow bool) {
-	reads := c.s.config.Judge.Reads()
+	reads := c.s.config.Judge.Reads() || c.surroundingProc()
 	dir, last := splitPath(path)
 	switch {
 	case c.rooted():
@@ -243,7 +243,7 @@ func (c *call) openTemporary(o origin, path string, how openHow) (out outcome, s
 // openExisting opens a regular file or directory. With read rules it is opened first and judged by where it is then; the
 // caller gets it only after that.
 func (c *call) openExisting(o origin, path string, how openHow) (out outcome, slow bool) {
-	reads := c.s.config.Judge.Reads()
+	reads := c.s.config.Judge.Reads() || c.surroundingProc()
 	if reads && how.flags&unix.O_TRUNC != 0 {
 		return out, true // it would change what may have to be refused
 	}
@@ -285,6 +285,10 @@ func (c *call) openExisting(o origin, path string, how openHow) (out outcome, sl
 	where, err := c.where(fds[0])
 	if err != nil {
 		return out, true // it lies deeper than the kernel can say
+	}
+	if c.foreign(fds[0], where) {
+		c.walks = true // it is another process's, or /proc/self was taken for the hand's
+		return out, true
 	}
 	if out, denied := c.judgeOpen(where); denied {
 		return out, false

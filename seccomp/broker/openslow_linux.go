@@ -30,6 +30,9 @@ func (c *call) openSlow(o *origin, path *string, how openHow) (out outcome, agai
 	case how.creates() && how.flags&unix.O_EXCL != 0:
 		return failed(unix.EEXIST), false
 	}
+	if out, again, done := c.judgeProcess(at.object); done {
+		return out, again
+	}
 	i, errno := c.look(at.object)
 	if errno != 0 {
 		return failed(errno), false
@@ -40,6 +43,9 @@ func (c *call) openSlow(o *origin, path *string, how openHow) (out outcome, agai
 		}
 		if errno := c.followLast(o, path, &at, &i, how.resolve); errno != 0 || !at.magic {
 			return failed(errno), errno == 0
+		}
+		if out, again, done := c.judgeProcess(at.object); done { // what a magic link led to
+			return out, again
 		}
 		if i, errno = c.look(at.object); errno != 0 {
 			return failed(errno), false

@@ -25,7 +25,7 @@ type place struct {
 // locate finds the directory of a path's last component, and what is there. Links on the way are followed by the kernel
 // in the hand; where it meets one that means the caller (/proc/self and what lies beneath), the path is walked here.
 func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Errno) {
-	if c.rooted() {
+	if c.rooted() || c.walks {
 		return c.walk(o, path, resolve)
 	}
 	dir, last := splitPath(path)

@@ -289,7 +289,13 @@ func (c *call) magicLink(dir int, name string) (int, syscall.Errno) {
 	if err != nil {
 		return -1, systemErrno(err)
 	}
-	return c.hold(fd), 0
+	c.hold(fd)
+	// This process may look into more than the caller may: in the surrounding /proc, into whatever runs beside the sandbox. The
+	// directory still being there says that the number has not become another process's.
+	if c.surroundingProc() && (!c.s.owns(owner) || unix.Faccessat(dir, ".", unix.F_OK, 0) != nil) {
+		return -1, unix.EACCES
+	}
+	return fd, 0
 }
 
 // systemErrno is the system's error behind err.

@@ -145,6 +145,7 @@ type call struct {
 	files   []held // closed at the end
 	links   int    // symbolic links that were followed
 	limited bool   // its rights were limited to those that it has in the sandbox
+	walks   bool   // paths are walked, since the kernel would take /proc/self for the hand's
 	noMagic bool   // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
 	moving  bool   // it is a rename and holds Server.moving
 	failed  bool   // a failure has been reported

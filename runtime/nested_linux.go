@@ -1,0 +1,25 @@
+package runtime
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// procRefused remembers for the process that no fresh /proc can be mounted here (fsview.FreshProcRefused): a start tries full
+// mode first and pays for nothing, and after one refusal later starts are in mode nested at once. The surrounding /proc does not
+// lose its masks while this process lives.
+var procRefused atomic.Bool
+
+// UnjudgedProcessesError says that no command is started because what a command may open in the surrounding /proc cannot be
+// judged (mode nested). Reason is why system calls cannot be put to srt.
+type UnjudgedProcessesError struct{ Reason error }
+
+func (e *UnjudgedProcessesError) Error() string {
+	return fmt.Sprintf("the container around srt masks parts of its /proc, so that the command would have that /proc in the place of one of its own "+
+		"and see the container's other processes; keeping it from them takes system calls that are put to srt, which cannot be had here (%v). "+
+		"Run the container with an unmasked /proc (docker run --security-opt systempaths=unconfined, Kubernetes procMount: Unmasked), or set "+
+		"enableWeakerNestedSandbox to let the command see them", e.Reason)
+}
+
+// Unwrap gives the reason.
+func (e *UnjudgedProcessesError) Unwrap() error { return e.Reason }
