@@ -37,39 +37,53 @@ type script struct {
 // starts: what it writes before the word to go on is seen here.
 type child struct {
 	script
-	ahead   script     // what is run before the word to go on (Program.Ahead)
-	streams [4]uintptr // standard streams and the socket, as numbered in the host process
-	scratch [4]uintptr
-	msg     [4]uint32
-	parcel          // for the word to go on
-	held    uintptr // how many descriptors came with it, at the numbers from firstFree on
-	errno   uintptr
-	session Session
-	tty     uintptr
-	main    uintptr // pid of the command
-	target  uintptr // what signals go to: main or its process group
-	status  int32
-	pgrp    int32
-	sigmask uint64
-	siginfo [128]byte
-	poll    [2]pollFD
-	bare    uintptr // the program has left no capability
-	capHead capHeader
-	capData [2]capData
-	noFile  rlimit.Limit
-	core    rlimit.Limit // RLIMIT_CORE of the command, if cored is not 0
-	cored   uintptr
-	null    uintptr // Command.Null
-	dev     uintptr // path of what is opened there
-	reply   uintptr // where failures are reported: ctlFD, but for a command whose null is at that number
-	blocked uint64  // signal mask of the command: that of the thread that forked
-	action  sigaction
-	execs   *uintptr // candidate paths, in order
-	nexecs  int
-	argv    *uintptr
-	shArgv  *uintptr // argv for a script without an interpreter line: sh, path, arguments
-	sh      uintptr
-	envp    *uintptr
+	ahead    script     // what is run before the word to go on (Program.Ahead)
+	streams  [4]uintptr // standard streams and the socket, as numbered in the host process
+	scratch  [4]uintptr
+	msg      [4]uint32
+	parcel           // for the word to go on
+	held     uintptr // how many descriptors came with it, at the numbers from firstFree on
+	errno    uintptr
+	session  Session
+	tty      uintptr
+	main     uintptr // pid of the command
+	target   uintptr // what signals go to: main or its process group
+	status   int32
+	pgrp     int32
+	sigmask  uint64
+	siginfo  [128]byte
+	sigfd    uintptr
+	poll     [2]pollFD
+	bare     uintptr // the program has left no capability
+	capHead  capHeader
+	capData  [2]capData
+	noFile   rlimit.Limit
+	core     rlimit.Limit // RLIMIT_CORE of the command, if cored is not 0
+	cored    uintptr
+	null     uintptr // Command.Null
+	dev      uintptr // path of what is opened there
+	reply    uintptr // where failures are reported: ctlFD, but for a command whose null is at that number
+	blocked  uint64  // signal mask of the command: that of the thread that forked
+	action   sigaction
+	execs    *uintptr // candidate paths, in order
+	nexecs   int
+	argv     *uintptr
+	restrict uint32 // slot of the command's own ruleset, 0 for none (Program.RestrictCommand)
+	confinement
+	shArgv *uintptr // argv for a script without an interpreter line: sh, path, arguments
+	sh     uintptr
+	envp   *uintptr
+}
+
+// confinement is what a confined sandbox needs beyond that.
+type confinement struct {
+	confined          uintptr
+	scoped            uintptr   // the process is in a domain that scopes signals
+	scope             [3]uint64 // struct landlock_ruleset_attr
+	second, secondTLS uintptr   // with which the supervisor begins
+	keeper            uintptr   // its process id
+	keeperStatus      int32
+	keeperName        [16]byte
 }
 
 // sigaction is the kernel's structure of that name; handler is where it has the handler, 0 for the default action.
@@ -115,6 +129,11 @@ func childMain(c *child) {
 	}
 	if step, errno := handOver(c); errno != 0 {
 		fail(c, programFixed, step, errno)
+	}
+	if c.confined != 0 {
+		if step, errno := confine(c); errno != 0 {
+			fail(c, programFixed, step, errno)
+		}
 	}
 	if c.ahead.nsteps != 0 {
 		if step, errno := runProgram(&c.ahead); errno != 0 {

@@ -34,8 +34,12 @@ type IDMap struct{ Inside, Outside, Count uint32 }
 
 // Config is what the new process is made with.
 type Config struct {
-	// Namespaces the process is the first of. CLONE_NEWPID and CLONE_NEWUSER are required.
+	// Namespaces the process is the first of. CLONE_NEWPID and CLONE_NEWUSER are required, unless Confined.
 	Namespaces Namespaces
+	// Confined makes a sandbox without namespaces and identity maps, held by Landlock and filters alone: its program calls
+	// ConfineCapabilities and RestrictCommand. In the place of a pid namespace there are two processes that end all that
+	// descends from the command (confined_linux.go). Landlock ABI 6 (Linux 6.12) is required: Start fails without it.
+	Confined bool
 	// UIDs and GIDs are the identity maps of the new user namespace. With DenySetgroups, setgroups(2) is refused
 	// for good; without the right to map groups that is the condition for any map at all.
 	UIDs, GIDs    []IDMap

@@ -23,6 +23,12 @@ const (
 	fixedLimit
 	fixedSignals
 	fixedHand
+	fixedScope
+	fixedReaper
+	fixedUndumpable
+	fixedBegin
+	fixedRestrict
+	fixedSeparate
 )
 
 var fixedSteps = [...]string{
@@ -39,6 +45,12 @@ var fixedSteps = [...]string{
 	fixedLimit:      "restore the limits of open files and core files",
 	fixedSignals:    "reset the handlers and the mask of signals",
 	fixedHand:       "hand over the descriptors of a hand",
+	fixedScope:      "keep signals within the sandbox (Landlock, scope of signals)",
+	fixedReaper:     "have the sandbox's orphans adopted (PR_SET_CHILD_SUBREAPER)",
+	fixedUndumpable: "forbid tracing of the supervisor",
+	fixedBegin:      "wait for the word to start the command",
+	fixedRestrict:   "enforce the command's own Landlock ruleset",
+	fixedSeparate:   "prove that the command cannot signal its supervisor",
 }
 
 // ErrHostGone is the cause when the two sides lost each other during a start.

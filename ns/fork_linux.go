@@ -40,10 +40,21 @@ type launchpad struct {
 	own forkedProcess
 }
 
-// forkedProcess is what a new process is to be: exactly one of the two.
+// entry prepares the stack for forkOn, whose child begins with forked. What the process is to be (own) may be set later.
+func (pad *launchpad) entry() (stack, tls uintptr) {
+	stack = uintptr(unsafe.Pointer(&pad.stack)) + unsafe.Sizeof(pad.stack) - 64
+	begin := forked
+	at := stack + stackArgument
+	*(*uintptr)(pointer(at)) = uintptr(unsafe.Pointer(&pad.own))
+	*(*uintptr)(pointer(at + 8)) = **(**uintptr)(unsafe.Pointer(&begin)) // the address of its code
+	return stack, uintptr(unsafe.Pointer(&pad.tls)) + unsafe.Sizeof(pad.tls)
+}
+
+// forkedProcess is what a new process is to be: exactly one of these.
 type forkedProcess struct {
-	child *child
-	hand  *handState
+	child      *child
+	supervisor *child // of a confined sandbox
+	hand       *handState
 }
 
 // forked is the first function of a forked process. What is said at the top of child_linux.go holds for it.
@@ -54,18 +65,17 @@ func forked(p *forkedProcess) {
 	if p.hand != nil {
 		handMain(p.hand)
 	}
+	if p.supervisor != nil {
+		supervisorMain(p.supervisor)
+	}
 	childMain(p.child)
 }
 
 // fork makes a process that is a copy of this one but for its heap, and begins on pad, which is in memory that the two
 // share: keep, in which is all that the process needs.
 func fork(flags Namespaces, pad *launchpad, keep ...[]byte) (uintptr, syscall.Errno) {
-	sp := uintptr(unsafe.Pointer(&pad.stack)) + unsafe.Sizeof(pad.stack) - 64
-	begin := forked
-	at := sp + stackArgument
-	*(*uintptr)(pointer(at)) = uintptr(unsafe.Pointer(&pad.own))
-	*(*uintptr)(pointer(at + 8)) = **(**uintptr)(unsafe.Pointer(&begin)) // the address of its code
-	runtime.LockOSThread()                                               // the mask is the thread's
+	sp, tls := pad.entry()
+	runtime.LockOSThread() // the mask is the thread's
 	defer runtime.UnlockOSThread()
 	if pad.own.child != nil {
 		var mask unix.Sigset_t
@@ -79,7 +89,7 @@ func fork(flags Namespaces, pad *launchpad, keep ...[]byte) (uintptr, syscall.Er
 	defer syscall.ForkLock.RUnlock()
 	heap.leaveOut(uintptr(unsafe.Pointer(pad)), keep...)
 	defer heap.takeIn()
-	return forkRaw(uintptr(flags)|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), sp, uintptr(unsafe.Pointer(&pad.tls))+unsafe.Sizeof(pad.tls))
+	return forkRaw(uintptr(flags)|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), sp, tls)
 }
 
 // forkRaw is the clone itself. Between beforeFork and afterFork nothing in this process may grow the stack, hence one small

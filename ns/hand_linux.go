@@ -16,13 +16,15 @@ type HandConfig struct {
 	// Process is the sandbox, started, with Prepared.AllowHands before that.
 	Process *Process
 	// Ruleset is the Landlock ruleset that the command is held by (landlock_restrict_self(2)). It stays the caller's. It
-	// may only be nil with Unrestricted, where the command has none either.
+	// may only be nil with Unrestricted, where the command has none either. For a confined sandbox it may not, and is what the
+	// hand alone is held by, which may be another one than the command's (Program.RestrictCommand).
 	Ruleset      *os.File
 	Unrestricted bool
 	// Listener is the seccomp listener of the sandbox (seccomp_unotify(2)), HandListener in programs. It stays the
 	// caller's. With nil, HandListener is a descriptor without use.
 	Listener *os.File
-	// Keep are the capabilities that the hand keeps, valid in the sandbox's user namespace alone.
+	// Keep are the capabilities that the hand keeps, valid in the sandbox's user namespace alone. A hand of a confined sandbox,
+	// which has no such namespace, keeps those of them that the host process has; they are valid in the host process's.
 	Keep Capabilities
 }
 
@@ -32,6 +34,9 @@ type HandConfig struct {
 // terminal, and no descriptors but those of a program. Its Landlock domain is one of its own with the same rules: so it may
 // not look into the command's processes (EACCES for /proc/PID/maps, environ, mem, cwd, exe and what fd/N leads to), which
 // a process may only do within its own domain or beneath it (landlock(7)).
+//
+// A hand of a confined sandbox is in the namespaces of the host process. What keeps the command from it is the scope of the
+// command's Landlock domain (Config.Confined), and that it is not dumpable.
 //
 // It is a copy of the host process, whose memory nothing in the sandbox can reach. It ends with the host process, in the
 // middle of a call if need be.
@@ -75,6 +80,13 @@ var (
 func StartHand(c HandConfig) (*Hand, error) {
 	if err := c.check(); err != nil {
 		return nil, err
+	}
+	if c.Process.confined {
+		own, err := ownCapabilities()
+		if err != nil {
+			return nil, err
+		}
+		c.Keep &= own
 	}
 	h, err := newHand(c.Keep)
 	if err != nil {
@@ -170,7 +182,7 @@ func (h *Hand) start(c *HandConfig) error {
 	switch {
 	case proc.reaped:
 		return os.ErrProcessDone
-	case proc.entries[0] == nil:
+	case proc.entries[0] == nil && !proc.hands:
 		return ErrNoHands
 	}
 	for i := range h.state.streams {

@@ -23,8 +23,12 @@ var namespaceFiles = [...]struct {
 
 // AllowHands opens the namespaces of the sandbox for StartHand. It belongs between Prepare and Start: later pid 1 is not
 // dumpable, and nobody but root may ask for its namespaces (namespaces(7), ptrace(2)). They are closed when the sandbox
-// has been waited for.
+// has been waited for. A confined sandbox has none.
 func (p *Prepared) AllowHands() error {
+	if p.process.confined {
+		p.process.hands = true
+		return nil
+	}
 	dir := "/proc/" + strconv.Itoa(p.process.pid) + "/ns/"
 	for i, n := range namespaceFiles {
 		if p.namespaces&n.flag == 0 {
@@ -41,8 +45,11 @@ func (p *Prepared) AllowHands() error {
 }
 
 // UserNamespace opens the user namespace of the sandbox, which every process of it is in or beneath. As AllowHands it
-// belongs between Prepare and Start. The caller closes it.
+// belongs between Prepare and Start. The caller closes it. A confined sandbox has none: os.ErrNotExist.
 func (p *Prepared) UserNamespace() (*os.File, error) {
+	if p.process.confined {
+		return nil, &StepError{Op: "open the user namespace of", Subject: "a confined sandbox", Err: os.ErrNotExist}
+	}
 	path := "/proc/" + strconv.Itoa(p.process.pid) + "/ns/user"
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -83,8 +90,11 @@ func (h *Hand) setUp(c *HandConfig, entries [len(namespaceFiles)]*os.File) {
 	p.Expect("forbid tracing of", "a hand", dumpable, 0, 1<<32-1, 0, unix.EPERM)
 	p.NewKeyring()
 	h.learnSelf(c.Keep)
-	p.KeepCapabilities(c.Keep)
-	p.NoNewPrivs()
+	if p.NoNewPrivs(); c.Process.confined {
+		p.limitCapabilities(c.Keep, unix.EINVAL, unix.EPERM) // as Program.ConfineCapabilities
+	} else {
+		p.KeepCapabilities(c.Keep)
+	}
 	if c.Ruleset != nil {
 		p.Call("enforce the Landlock ruleset", "", unix.SYS_LANDLOCK_RESTRICT_SELF, Int(rulesetFD), Int(0))
 	}
@@ -137,6 +147,8 @@ func (h *Hand) learnSelf(keep Capabilities) {
 // check refuses what a hand must not be started with.
 func (c *HandConfig) check() error {
 	switch {
+	case c.Process != nil && c.Process.confined && c.Ruleset == nil:
+		return errors.New("ns: a hand of a confined sandbox is held by nothing but its Landlock ruleset, and needs one")
 	case c.Process == nil:
 		return errors.New("ns: a hand needs the process of its sandbox")
 	case c.Ruleset == nil && !c.Unrestricted:

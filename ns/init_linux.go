@@ -10,12 +10,21 @@ import (
 // What the new process becomes when its program is done: pid 1 of the sandbox, and the command that pid 1 starts. The
 // restrictions at the top of child_linux.go hold here too.
 
-// becomeInit turns the process into pid 1: it starts the command and gives up all that only the set-up needed.
+// becomeInit turns the process into pid 1, or into the keeper of a confined sandbox, which does not return from here.
 //
 //go:norace
 //go:nosplit
 func becomeInit(c *child) (step, errno uintptr) {
-	if errno = closeFrom(firstFree + c.held); errno != 0 {
+	kept := firstFree + c.held
+	if c.restrict != 0 {
+		if set := *slot(&c.script, c.restrict); set != kept {
+			if _, errno = sys(unix.SYS_DUP3, set, kept, unix.O_CLOEXEC, 0, 0, 0); errno != 0 {
+				return fixedRestrict, errno
+			}
+		}
+		kept++
+	}
+	if errno = closeFrom(kept); errno != 0 {
 		return fixedCloseRange, errno
 	}
 	c.tty = none
@@ -24,7 +33,7 @@ func becomeInit(c *child) (step, errno uintptr) {
 			return fixedTerminal, errno
 		}
 	}
-	c.sigmask = 1 << (uint(unix.SIGCHLD) - 1)
+	c.sigmask = 1<<(uint(unix.SIGCHLD)-1) | 1<<(sigcont-1)
 	sigfd, errno := sys(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&c.sigmask)), 8, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK, 0, 0)
 	if errno != 0 {
 		return fixedSignalFD, errno
@@ -33,6 +42,18 @@ func becomeInit(c *child) (step, errno uintptr) {
 	if _, errno = send(c); errno != 0 {
 		return fixedReady, errno
 	}
+	c.sigfd = sigfd
+	if c.confined != 0 {
+		return stepBack(c)
+	}
+	return startCommand(c)
+}
+
+// startCommand starts the command and gives up all that only the set-up needed.
+//
+//go:norace
+//go:nosplit
+func startCommand(c *child) (step, errno uintptr) {
 	// The command shares this memory until it executes a program, which saves copying it a second time.
 	pid, errno := vfork(syscall.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD))
 	if errno != 0 {
@@ -55,7 +76,10 @@ func becomeInit(c *child) (step, errno uintptr) {
 	for i := range uintptr(3) {
 		sys(syscall.SYS_CLOSE, i, 0, 0, 0, 0, 0)
 	}
-	c.poll = [2]pollFD{{fd: ctlFD, events: unix.POLLIN}, {fd: int32(sigfd), events: unix.POLLIN}}
+	if c.restrict != 0 {
+		sys(syscall.SYS_CLOSE, firstFree+c.held, 0, 0, 0, 0, 0)
+	}
+	c.poll = [2]pollFD{{fd: ctlFD, events: unix.POLLIN}, {fd: int32(c.sigfd), events: unix.POLLIN}}
 	return 0, 0
 }
 
@@ -72,6 +96,9 @@ func supervise(c *child) {
 	if c.poll[1].revents != 0 {
 		sys(syscall.SYS_READ, uintptr(c.poll[1].fd), uintptr(unsafe.Pointer(&c.siginfo)), unsafe.Sizeof(c.siginfo), 0, 0, 0)
 		reap(c)
+		if c.confined != 0 && orphaned(c) {
+			leave(c, hostGone)
+		}
 	}
 }
 
@@ -85,7 +112,7 @@ func answer(c *child) {
 		return
 	}
 	if errno != 0 || n != msgSize {
-		leave(c, 1)
+		leave(c, hostGone)
 	}
 	switch c.msg[0] {
 	case msgSignal:
@@ -98,12 +125,21 @@ func answer(c *child) {
 	}
 }
 
+// hostGone in the place of a status says that nobody waits for one.
+const hostGone = 1 << 8
+
 // leave ends pid 1, and the sandbox with it. What pid 1 holds must outlast the others, so it ends them and waits until they
 // are gone: the kernel does the same when pid 1 ends, but only after it has closed pid 1's descriptors.
 //
 //go:norace
 //go:nosplit
 func leave(c *child, status uintptr) {
+	if c.confined != 0 {
+		leaveConfined(c, status)
+	}
+	if status == hostGone {
+		status = 1
+	}
 	if c.held == 0 {
 		exit(status)
 	}
@@ -162,6 +198,11 @@ func becomeCommand(c *child) {
 	}
 	if errno != 0 {
 		fail(c, programFixed, fixedTerminal, errno)
+	}
+	if c.restrict != 0 { // before the null device, which may take the ruleset's number
+		if step, errno := restrictCommand(c); errno != 0 {
+			fail(c, programFixed, step, errno)
+		}
 	}
 	if c.null != 0 {
 		if errno = openNull(c); errno != 0 {

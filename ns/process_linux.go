@@ -17,14 +17,17 @@ type Process struct {
 	// Files are the descriptors that the set-up program sent, by index; nil where it sent none. The caller owns them.
 	Files []*os.File
 
-	pid     int
-	ctl     *os.File
-	program *Program
-	name    string // of the command
-	tty     bool
+	pid      int
+	ctl      *os.File
+	program  *Program
+	name     string // of the command
+	tty      bool
+	confined bool // Config.Confined
 
 	mu      sync.Mutex
 	reaped  bool
+	begun   bool                          // of a confined sandbox: there may be more than one process
+	hands   bool                          // of a confined sandbox: Prepared.AllowHands
 	entries [len(namespaceFiles)]*os.File // for hands; none without AllowHands
 	failed  error
 	// OnStop, if set before Wait, is called in a session with a terminal when the command has stopped (WUNTRACED). It
@@ -256,12 +259,28 @@ func (p *Process) Signal(s Signal) error {
 	return p.send(message{msgSignal, uint32(s)})
 }
 
-// Kill ends every process of the sandbox at once: the kernel does it when pid 1 dies (pid_namespaces(7)).
+// begin lets a confined sandbox start its command.
+func (p *Process) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = true
+	return p.send(message{msgBegin})
+}
+
+// Kill ends every process of the sandbox at once: the kernel does it when pid 1 dies (pid_namespaces(7)). In a confined sandbox
+// its own two processes do it, told by the end of the control socket; the one that is stopped goes on for that.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reaped {
 		return os.ErrProcessDone
+	}
+	if p.begun {
+		// A sending that fills the socket must not keep the supervisor from reading: hence both directions.
+		if err := unix.Shutdown(int(p.ctl.Fd()), unix.SHUT_RDWR); err != nil && !errors.Is(err, unix.ENOTCONN) {
+			return os.NewSyscallError("shutdown", err)
+		}
+		return os.NewSyscallError("kill", unix.Kill(p.pid, unix.SIGCONT))
 	}
 	return os.NewSyscallError("kill", unix.Kill(p.pid, unix.SIGKILL))
 }

@@ -27,7 +27,11 @@ type Program struct {
 	pad    *launchpad
 	err    error
 	bare   bool // it leaves no capability to the process (KeepCapabilities)
-	ahead  int  // steps that are run before the word to go on (Ahead)
+	// Of a confined sandbox: ConfineCapabilities was called, and what it keeps.
+	confines bool
+	kept     Capabilities
+	restrict Slot // RestrictCommand
+	ahead    int  // steps that are run before the word to go on (Ahead)
 
 	// Of the programs of a Hand, one after another in the same memory (handprogram_linux.go).
 	start  int          // where their allocations begin

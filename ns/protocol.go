@@ -24,6 +24,11 @@ import "encoding/binary"
 //	   | resume(foreground) ---------------------> | terminal, SIGCONT
 //	   | <------------------------ end of file: pid 1 is gone, and all with it; its exit status is the command's
 //
+// In a confined sandbox (Config.Confined) the new process is not pid 1 of anything, and kills what it must itself. It waits for one
+// more word, begin, between ready and vfork: up to that word the host side may kill it, after that the host side only closes its
+// end. And it becomes two processes before the vfork (confined_linux.go): the supervisor, which has the socket and is pid 1's like,
+// and its parent, the keeper, whose exit status is the command's.
+//
 // A hand (hand_linux.go) speaks over a socket pair of its own:
 //
 //	host side                                   hand
@@ -49,6 +54,7 @@ const (
 	msgResume
 	msgRun
 	msgDone
+	msgBegin
 )
 
 // noStep in the second word of msgDone says that no step failed.

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -27,8 +28,8 @@ type Prepared struct {
 //
 // It fails closed: on an error no process is left. It is safe for concurrent use with different programs.
 func Prepare(c *Config, program *Program) (*Prepared, error) {
-	if c.Namespaces&unix.CLONE_NEWPID == 0 || c.Namespaces&unix.CLONE_NEWUSER == 0 {
-		return nil, errors.New("ns: a sandbox needs a pid and a user namespace of its own")
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,9 +52,12 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 	unix.Close(pair[1])
 	if errno != 0 {
 		ctl.Close()
-		return nil, &StepError{Op: "make the namespaces (clone)", Err: errno, Cause: cloneCause(errno)}
+		return nil, cloneError(c, errno)
 	}
-	p := &Prepared{child: ch, namespaces: c.Namespaces, process: &Process{pid: int(pid), ctl: ctl, program: program, tty: c.Session == SessionForeground}}
+	p := &Prepared{child: ch, namespaces: c.Namespaces, process: &Process{pid: int(pid), ctl: ctl, program: program, tty: c.Session == SessionForeground, confined: c.Confined}}
+	if c.Confined {
+		return p, nil
+	}
 	if err := writeMaps(int(pid), c); err != nil {
 		return nil, p.process.abandon(err)
 	}
@@ -75,10 +79,21 @@ func (p *Prepared) Start(cmd *Command) (*Process, error) {
 	if err == nil {
 		err = proc.awaitReady()
 	}
+	if err == nil && proc.confined {
+		err = proc.begin()
+	}
 	if err != nil {
 		return nil, proc.abandon(err)
 	}
 	return proc, nil
+}
+
+// cloneError says why there is no new process.
+func cloneError(c *Config, errno syscall.Errno) error {
+	if c.Confined {
+		return &StepError{Op: "make the supervisor (clone)", Err: errno}
+	}
+	return &StepError{Op: "make the namespaces (clone)", Err: errno, Cause: cloneCause(errno)}
 }
 
 // Close ends a process that is not to be started.
@@ -98,6 +113,10 @@ func (ch *child) prepare(c *Config, ctl int) error {
 		ahead: ch.ahead, session: c.Session, noFile: noFile, reply: ctlFD,
 		streams: [4]uintptr{c.Stdin.Fd(), c.Stdout.Fd(), c.Stderr.Fd(), uintptr(ctl)},
 		capHead: capHeader{version: unix.LINUX_CAPABILITY_VERSION_3},
+	}
+	if c.Confined {
+		ch.confined = 1
+		copy(ch.keeperName[:], "srt-keeper")
 	}
 	ch.parcel.prepare(&ch.msg)
 	return nil
@@ -128,7 +147,13 @@ func (ch *child) become(cmd *Command, p *Program) error {
 	if cmd.Null != 0 {
 		ch.null, ch.dev = uintptr(cmd.Null), p.Str(os.DevNull).value
 	}
+	if ch.confined != 0 {
+		if err := ch.becomeConfined(p); err != nil {
+			return err
+		}
+	}
 	ch.script, _ = p.seal()
+	ch.restrict = uint32(p.restrict)
 	ch.bare = 0
 	if p.bare {
 		ch.bare = 1
