@@ -31,3 +31,18 @@ var observeWritesProgram string
 
 //go:embed filters/observe-all_amd64.bpf
 var observeAllProgram string
+
+//go:embed filters/confined-sockets_amd64.bpf
+var confinedSocketsProgram string
+
+//go:embed filters/confined-network_amd64.bpf
+var confinedNetworkProgram string
+
+//go:embed filters/made-sockets_amd64.bpf
+var madeSocketsProgram string
+
+//go:embed filters/changes_amd64.bpf
+var changesProgram string
+
+//go:embed filters/confined_amd64.bpf
+var confinedProgram string

@@ -31,3 +31,18 @@ var observeWritesProgram string
 
 //go:embed filters/observe-all_arm64.bpf
 var observeAllProgram string
+
+//go:embed filters/confined-sockets_arm64.bpf
+var confinedSocketsProgram string
+
+//go:embed filters/confined-network_arm64.bpf
+var confinedNetworkProgram string
+
+//go:embed filters/made-sockets_arm64.bpf
+var madeSocketsProgram string
+
+//go:embed filters/changes_arm64.bpf
+var changesProgram string
+
+//go:embed filters/confined_arm64.bpf
+var confinedProgram string

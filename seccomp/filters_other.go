@@ -4,7 +4,9 @@ package seccomp
 
 // Empty: Supported returns an error.
 const (
-	baseProgram, namespacesProgram, unixProgram, unixDatagramProgram = "", "", "", ""
-	ioctlNamesProgram, namesProgram, opensProgram, networkProgram    = "", "", "", ""
-	observeWritesProgram, observeAllProgram                          = "", ""
+	baseProgram, namespacesProgram, unixProgram, unixDatagramProgram   = "", "", "", ""
+	ioctlNamesProgram, namesProgram, opensProgram, networkProgram      = "", "", "", ""
+	observeWritesProgram, observeAllProgram                            = "", ""
+	confinedSocketsProgram, confinedNetworkProgram, madeSocketsProgram = "", "", ""
+	changesProgram, confinedProgram                                    = "", ""
 )

@@ -28,7 +28,7 @@ var interesting = []uint64{
 var judgedByArgument = []numbers{callIoctl, callPtrace, callSocketpair, callClone, callUnshare, callOpen, callOpenat}
 
 // judgedByThree lists those whose answer depends on the first three, or on one beyond the second.
-var judgedByThree = []numbers{callSocket, callGetsockopt, callSendto, callSendmsg, callSendmmsg}
+var judgedByThree = []numbers{callSocket, callGetsockopt, callSetsockopt, callSendto, callSendmsg, callSendmmsg}
 
 // walk calls visit with every number from 0 to 1000 and some beyond, and interesting arguments.
 func walk(arch string, visit func(sim.Data)) {
@@ -66,8 +66,8 @@ func walk(arch string, visit func(sim.Data)) {
 // walkThree visits d with domains, types and protocols of sockets, levels and options of getsockopt, and flags to send with.
 func walkThree(d sim.Data, visit func(sim.Data)) {
 	firsts := []uint64{0, 1, 2, 3, 10, 15, 16, 17, 18, 29, 38, 40, 43, 44, 1<<32 | 2, 1<<32 | 16, 1<<32 | 17, 0xffffffff0000000a, ^uint64(0)}
-	seconds := []uint64{0, 1, 2, 3, 4, 5, 6, 10, 11, 15, 16, 17, 0x801, 0x80002, 0x80803, 0x80005, 0x8000a, 1<<32 | 1, 1<<32 | 2, 1<<32 | 3, ^uint64(0)}
-	thirds := []uint64{0, 1, 2, 3, 4, 5, 6, 9, 12, 15, 16, 17, 18, 21, 33, 41, 47, 50, 58, 59, 94, 115, 132, 136, 143, 255, 256, 262, 4096,
+	seconds := []uint64{0, 1, 2, 3, 4, 5, 6, 41, 1<<32 | 41, 10, 11, 15, 16, 17, 0x801, 0x80002, 0x80803, 0x80005, 0x8000a, 1<<32 | 1, 1<<32 | 2, 1<<32 | 3, ^uint64(0)}
+	thirds := []uint64{0, 1, 2, 3, 4, 5, 6, 9, 12, 15, 25, 54, 55, 57, 62, 1<<32 | 15, 16, 17, 18, 21, 33, 41, 47, 50, 58, 59, 94, 115, 132, 136, 143, 255, 256, 262, 4096,
 		1<<32 | 4, 1<<32 | 6, 1<<32 | 262, 0x10000, 0x20000000, 0x20004040, 1<<32 | 0x20000000, 1 << 61, 0xdfffffff, ^uint64(0)}
 	for _, a := range firsts {
 		for _, b := range seconds {
@@ -109,6 +109,9 @@ func TestFilters_CommonCallsReadNoArgument(t *testing.T) {
 		"network":       {callGetsockopt, callSendto, callSendmsg, callSendmmsg},
 
 		"observe-writes": {callOpen, callOpenat},
+
+		"confined-sockets": {callSocket, callSetsockopt},
+		"confined-network": {callSendto, callSendmsg, callSendmmsg},
 	}
 	for filter, byArch := range parsed(t, "filters") {
 		for arch, program := range byArch {

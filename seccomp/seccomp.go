@@ -26,7 +26,8 @@ func Supported() error {
 // use by any number of goroutines. The zero value has no program and cannot be loaded.
 type Filter struct {
 	// Name is "base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens", "network",
-	// "observe-writes" or "observe-all"; Stack joins names with " + ".
+	// "observe-writes", "observe-all", "confined-sockets", "confined-network",
+	// "made-sockets", "changes" or "confined"; Stack joins names with " + ".
 	Name string
 
 	program  string
@@ -34,9 +35,10 @@ type Filter struct {
 }
 
 // all lists every filter, in the order of internal/rules.
-func all() [10]Filter {
-	return [10]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), IoctlNames(), Names(), Opens(), Network(),
-		ObserveWrites(), ObserveAll()}
+func all() [15]Filter {
+	return [15]Filter{Base(), Namespaces(), Unix(), UnixDatagram(), IoctlNames(), Names(), Opens(), Network(),
+		ObserveWrites(), ObserveAll(), ConfinedSockets(), ConfinedNetwork(), MadeSockets(),
+		Changes(), Confined()}
 }
 
 // Program returns a copy of the filter: an array of struct sock_filter (seccomp(2), 8 bytes each, the machine's byte
@@ -95,6 +97,35 @@ func ObserveAll() Filter {
 	return Filter{Name: "observe-all", program: observeAllProgram, notifies: true}
 }
 
+// ConfinedSockets returns the filter for sandboxes without a network namespace (mode confined): it refuses every socket that
+// could send without a connect that a broker judges, but AF_UNIX, which is the business of [Unix] and [UnixDatagram], and the
+// socket options that lead packets elsewhere than their address says.
+func ConfinedSockets() Filter {
+	return Filter{Name: "confined-sockets", program: confinedSocketsProgram}
+}
+
+// ConfinedNetwork returns the filter that goes with [ConfinedSockets]: it puts connect, bind and listen to the listener, whose
+// holder performs them on a duplicate of the caller's socket, and refuses what connects without a connect (MSG_FASTOPEN).
+func ConfinedNetwork() Filter {
+	return Filter{Name: "confined-network", program: confinedNetworkProgram, notifies: true}
+}
+
+// MadeSockets returns the filter that goes with [ConfinedNetwork] where the kernel gives no copies of another process's
+// descriptors (pidfd_getfd(2)): it puts socket to the listener, whose holder makes it. It stands behind [ConfinedSockets] in
+// [Stack], so that only sockets that may be made come to the holder.
+func MadeSockets() Filter {
+	return Filter{Name: "made-sockets", program: madeSocketsProgram, notifies: true}
+}
+
+// Changes returns the filter for sandboxes without mounts of their own (mode confined): it takes the place of [Names] and puts
+// every call that changes a file, an attribute or a name to the listener, whose holder judges and performs it, and every call
+// that acts upon another process by its number. Openings to read are not put, but for openat2. It takes the last place in [Stack].
+func Changes() Filter { return Filter{Name: "changes", program: changesProgram, notifies: true} }
+
+// Confined returns the filter for sandboxes without namespaces (mode confined), which refuses the IPC of the host's. It goes
+// with [Changes].
+func Confined() Filter { return Filter{Name: "confined", program: confinedProgram} }
+
 // Rule is one line of the table that the filters are generated from, as text for people.
 type Rule struct {
 	Filter    string // name of the filter
@@ -119,7 +150,11 @@ func Rules() []Rule {
 		}
 		for _, j := range f.Judged {
 			for _, r := range j.Refusals() {
-				out = append(out, Rule{f.Name, j.Call.Name, r.Text, r.Errno.String(), r.Why})
+				action := r.Errno.String()
+				if r.Ask {
+					action = "notify"
+				}
+				out = append(out, Rule{f.Name, j.Call.Name, r.Text, action, r.Why})
 			}
 		}
 		for _, r := range f.Rules {

@@ -18,6 +18,8 @@ func TestStack(t *testing.T) {
 		{Base(), Namespaces(), UnixDatagram(), Names()}, {Base(), Names()}, {Base(), Namespaces(), Unix(), Opens()}, {Base(), Namespaces(), Unix(), IoctlNames()},
 		{Base(), Namespaces(), UnixDatagram(), Network()}, {Base(), Namespaces(), UnixDatagram(), Names(), Network()},
 		{Base(), UnixDatagram(), Opens(), Network()}, {Base(), Network()}, {Base(), Namespaces(), UnixDatagram(), IoctlNames(), Network()},
+		{Base(), Namespaces(), UnixDatagram(), ConfinedSockets(), ConfinedNetwork()},
+		{Base(), ConfinedSockets(), MadeSockets(), ConfinedNetwork()},
 	} {
 		joined := Stack(set...)
 		if len(joined) != 1 {

@@ -104,6 +104,9 @@ type Config struct {
 	// Capture and Waiting are the listeners of ns.Program.ListenCapture on ns.CapturePort and ns.WaitingPort. They are
 	// needed with a Gate, stay the caller's, and must be open until Serve has returned.
 	Capture, Waiting *os.File
+	// Confined says what connections, listeners and sockets there may be in a sandbox without a network namespace, whose filter
+	// is seccomp.ConfinedNetwork. With it there is no Gate.
+	Confined *ConfinedNet
 	// Observe has refusals of the kernel reported, for a sandbox whose filter also puts the calls of seccomp.ObserveWrites or
 	// seccomp.ObserveAll to the listener. With nil there are none.
 	Observe *Observation

@@ -5,6 +5,8 @@
 // of the binary links it.
 package rules
 
+import "slices"
+
 // Arch is an architecture that the filters exist for, under its Go name.
 type Arch string
 
@@ -89,9 +91,11 @@ type Choice struct {
 	Mask  uint32 // what counts of its low half
 	Name  string // of the argument, for people
 	Cases []Case // by value, ascending
-	// Otherwise is the answer to any other value, never 0.
+	// Otherwise is the answer to any other value, 0 only with Ask.
 	Otherwise Errno
-	Why       string
+	// Ask puts any other value to the listener, as Rule.Notify does.
+	Ask bool
+	Why string
 }
 
 // Case is one value of a Choice: with Next the following argument decides, with Errno the call is refused, else allowed.
@@ -103,10 +107,11 @@ type Case struct {
 	Why   string // with Errno
 }
 
-// Refusal is one way in which a Judged call is refused.
+// Refusal is one way in which a Judged call is refused, or put to the listener.
 type Refusal struct {
 	Text  string // when, for people
 	Errno Errno
+	Ask   bool // it is put to the listener instead
 	Why   string
 }
 
@@ -126,10 +131,10 @@ func (c *Choice) refusals(before string) (all []Refusal) {
 		case v.Next != nil:
 			all = append(all, v.Next.refusals(is+", ")...)
 		case v.Errno != 0:
-			all = append(all, Refusal{is, v.Errno, v.Why})
+			all = append(all, Refusal{Text: is, Errno: v.Errno, Why: v.Why})
 		}
 	}
-	return append(all, Refusal{other, c.Otherwise, c.Why})
+	return append(all, Refusal{other, c.Otherwise, c.Ask, c.Why})
 }
 
 // NumberedCall is a system call with its number on each architecture.
@@ -166,10 +171,16 @@ func (f Filter) Notifies() bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(f.Judged, func(j Judged) bool { return j.By.asks() })
+}
+
+// asks says whether anything is put to the listener by c, or by what it leads to.
+func (c *Choice) asks() bool {
+	return c.Ask || slices.ContainsFunc(c.Cases, func(v Case) bool { return v.Next != nil && v.Next.asks() })
 }
 
 // Filters lists every filter in the order of generation and of [github.com/srt-sandbox/srt/seccomp.Rules].
 func Filters() []Filter {
-	return []Filter{base, namespaces, unix(), unixDatagram(), ioctlNames(), names(), opens(), network(), observeWrites(), observeAll()}
+	return []Filter{base, namespaces, unix(), unixDatagram(), ioctlNames(), names(), opens(), network(), observeWrites(), observeAll(),
+		confinedSockets(), confinedNetwork(), madeSockets(), changesFilter(), confined()}
 }

@@ -39,7 +39,7 @@ func choiceIsWellFormed(t *testing.T, where string, last int, c *Choice) {
 	if int(c.Index) <= last || c.Index > 5 {
 		t.Errorf("%s: argument %d after %d", where, c.Index, last)
 	}
-	if !slices.Contains(Errnos(), c.Otherwise) || c.Why == "" || c.Name == "" || len(c.Cases) == 0 {
+	if c.Ask == slices.Contains(Errnos(), c.Otherwise) || c.Why == "" || c.Name == "" || len(c.Cases) == 0 {
 		t.Errorf("%s: answers other values with %v (%q)", where, c.Otherwise, c.Why)
 	}
 	for i, v := range c.Cases {
@@ -61,9 +61,9 @@ func TestJudged_Refusals(t *testing.T) {
 	j := Judged{By: &Choice{Name: "a", Cases: []Case{{Name: "P", Next: &protocol}, {Name: "Q"}, {Name: "R", Errno: EPERM, Why: "why R"}},
 		Otherwise: EAFNOSUPPORT, Why: "why a"}}
 	want := []Refusal{
-		{"a = P, c other than X, Y", EPROTONOSUPPORT, "why c"},
-		{"a = R", EPERM, "why R"},
-		{"a other than P, Q, R", EAFNOSUPPORT, "why a"},
+		{"a = P, c other than X, Y", EPROTONOSUPPORT, false, "why c"},
+		{"a = R", EPERM, false, "why R"},
+		{"a other than P, Q, R", EAFNOSUPPORT, false, "why a"},
 	}
 	if got := j.Refusals(); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -84,7 +84,8 @@ func TestErrnos_AscendAndHaveNames(t *testing.T) {
 // The filters that a sandbox without a broker loads must not need a listener.
 func TestFilters_OnlyTheBrokersAskAListener(t *testing.T) {
 	for _, f := range Filters() {
-		if want := slices.Contains([]string{"names", "opens", "network", "observe-writes", "observe-all"}, f.Name); f.Notifies() != want {
+		if want := slices.Contains([]string{"names", "opens", "network", "observe-writes", "observe-all", "changes", "confined-network",
+			"made-sockets"}, f.Name); f.Notifies() != want {
 			t.Errorf("%s: Notifies is %t, want %t", f.Name, f.Notifies(), want)
 		}
 	}
