@@ -98,7 +98,11 @@ func prologue(f rules.Filter, a rules.Arch) ([]byte, error) {
 	p = append(append(p, calls...), insn{op: opJump, jt: body})
 	for _, c := range choices {
 		p = append(p, choose(c, choices)...)
-		answers[c.Otherwise] = true
+		if c.Ask {
+			asks = true
+		} else {
+			answers[c.Otherwise] = true
+		}
 		for _, v := range c.Cases {
 			answers[v.Errno] = true
 		}
@@ -193,7 +197,9 @@ func choose(c *rules.Choice, choices []*rules.Choice) []insn {
 		}
 		p = append(p, insn{op: opJumpEqual, k: v.Value, jt: to})
 	}
-	p[len(p)-1].jf = c.Otherwise.String()
+	if p[len(p)-1].jf = c.Otherwise.String(); c.Ask {
+		p[len(p)-1].jf = ask
+	}
 	return p
 }
 
