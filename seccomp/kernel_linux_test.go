@@ -179,6 +179,10 @@ func callsOf(filter string) []call {
 		more = namesCalls(filter)
 	case "network":
 		more = networkCalls()
+	case "changes":
+		more = changesCalls()
+	case "confined":
+		more = confinedCalls()
 	}
 	return append(calls, more...)
 }

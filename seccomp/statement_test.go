@@ -29,7 +29,7 @@ const (
 
 var (
 	filterNames = []string{"base", "namespaces", "unix", "unix-datagram", "ioctl-names", "names", "opens", "network",
-		"observe-writes", "observe-all", "confined-sockets", "confined-network", "made-sockets"}
+		"observe-writes", "observe-all", "confined-sockets", "confined-network", "made-sockets", "changes", "confined"}
 	archNames  = []string{"amd64", "arm64"}
 	archTokens = map[string]uint32{"amd64": archX86_64, "arm64": archARM64}
 )
@@ -122,6 +122,10 @@ func want(filter, arch string, d sim.Data) uint32 {
 		return wantNetwork(arch, d)
 	case "observe-writes", "observe-all":
 		return wantObserve(filter, arch, d)
+	case "changes":
+		return wantChanges(arch, d)
+	case "confined":
+		return wantConfined(arch, d)
 	case "confined-sockets", "confined-network", "made-sockets":
 		return wantConfinedNet(filter, arch, d)
 	default:
