@@ -15,7 +15,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build demo fleet test escape bench soak lint generate fuzz clean
+.PHONY: build demo fleet test escape container-test bench soak lint generate fuzz clean
 .PHONY: test-prepare test-vet test-build test-unit test-generate test-integration test-user
 .DEFAULT_GOAL := build
 
@@ -37,6 +37,10 @@ test:
 # Only the attacks of the escape suite.
 escape: build
 	$(GO) test -count=1 -run '^TestEscape' ./test/...
+
+# srt inside containers of runc and crun, as Docker, Podman and Kubernetes make them. Needs root.
+container-test: build
+	SRT_BINARY=$(BIN)/srt SRT_TEST_USER=srt-test $(GO) test -count=1 -timeout 10m ./test/container
 
 bench: build
 	$(GO) run ./bench
@@ -100,7 +104,7 @@ test-unit:
 	$(GO) test -race $$($(GO) list ./... | grep -Ev '/srt/(cmd|test|bench)(/|$$)')
 
 test-integration: build
-	SRT_TEST_USER=srt-test $(GO) test -race -count=1 -timeout 20m $$($(GO) list ./... | grep -E '/srt/(cmd|test)(/|$$)')
+	SRT_TEST_USER=srt-test $(GO) test -race -count=1 -timeout 20m $$($(GO) list ./... | grep -E '/srt/(cmd|test)(/|$$)' | grep -v '/srt/test/container$$')
 
 test-user: build
 	build/as-user.sh

@@ -22,6 +22,10 @@ node:nodejs
 npm:npm
 ssh:openssh-client
 setpriv:util-linux
+runc:runc
+crun:crun
+newuidmap:uidmap
+jq:jq
 patch:patch
 perl:perl
 pytest-3:python3-pytest

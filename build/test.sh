@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-stages=(test-prepare lint test-vet test-build build test-generate test-unit test-integration test-user)
+stages=(test-prepare lint test-vet test-build build test-generate test-unit test-integration container-test test-user)
 summary=()
 
 # elapsed gives the seconds since a time in microseconds.
