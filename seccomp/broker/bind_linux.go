@@ -39,7 +39,11 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
-	if !c.rooted() && !c.suspectPath(path) {
+	confined := c.s.config.Confined != nil
+	if confined {
+		defer c.startMove()() // until the file is known that this makes (boundConfined)
+	}
+	if !confined && !c.rooted() && !c.suspectPath(path) {
 		// The whole path: it is what getsockname(2) says afterwards.
 		out := c.bindAt(socket, o, address, true)
 		if out.sent || !mayBeCallers(out.errno) {
@@ -93,7 +97,7 @@ func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome 
 		return failed(unix.ENOTDIR)
 	}
 	if inDir && r.Failed < 0 {
-		c.boundUnix(socket)
+		c.boundUnix(socket, func() (int, error) { return c.boundConfined(o, address) })
 		return outcome{}
 	}
 	return c.made(&r)
@@ -129,6 +133,9 @@ func (c *call) socket(fd int32) (int, syscall.Errno) {
 func (c *call) duplicate(fd int32) (int, syscall.Errno) {
 	if fd < 0 {
 		return -1, unix.EBADF
+	}
+	if conf := c.s.config.Confined; conf != nil && conf.Made {
+		return c.duplicateMade(fd)
 	}
 	copied := -1
 	take := func(pidfd int) (err error) {

@@ -130,6 +130,9 @@ type Server struct {
 	unix    unixSockets
 	network network
 
+	confined confinedNetwork
+	made     madeSockets
+
 	observer observer
 
 	// moving is held for writing around the judging and performing of a rename, and for reading while directories are
@@ -151,6 +154,8 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("broker: an observation takes a judge of paths")
 	case c.Gate != nil && (c.Capture == nil || c.Waiting == nil):
 		return nil, errors.New("broker: a gate takes the listeners that captured connections go to")
+	case c.Gate != nil && c.Confined != nil:
+		return nil, errors.New("broker: a sandbox without a network namespace has no gate: nothing of it is captured")
 	case c.Workers < 0:
 		return nil, fmt.Errorf("broker: %d workers cannot be", c.Workers)
 	case c.Workers == 0:
@@ -173,6 +178,7 @@ func (s *Server) Serve() error {
 	s.reports.finish()
 	s.threads.close()
 	s.unix.own.close()
+	s.made.close()
 	s.observer.close()
 	return err
 }

@@ -23,6 +23,9 @@ func (c *call) bindNameless(copied, domain int, address []byte) outcome {
 	if !c.waits() {
 		return failed(unix.EINTR) // both may be another process's
 	}
+	if out, ok := c.bindConfined(copied, domain, address); ok {
+		return out
+	}
 	switch domain {
 	case unix.AF_INET, unix.AF_INET6:
 		return c.bindInet(copied, address)

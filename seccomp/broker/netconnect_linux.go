@@ -44,6 +44,9 @@ func (c *call) connect(fd int32, at uint64, size int32) outcome {
 		}
 		return c.connectUnix(copied, address)
 	case unix.AF_INET, unix.AF_INET6:
+		if c.s.config.Confined != nil {
+			return c.connectConfined(copied, domain, address)
+		}
 		return c.connectInet(copied, domain, address)
 	}
 	return c.connectOther(copied, address)

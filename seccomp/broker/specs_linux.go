@@ -50,6 +50,10 @@ func specs(arch uint32, number int32) (spec, bool) {
 		return spec{"bind", func(c *call) outcome { return c.bind(c.int(0), c.args[1], c.int(2)) }, true}, true
 	case unix.SYS_CONNECT:
 		return spec{"connect", func(c *call) outcome { return c.connect(c.int(0), c.args[1], c.int(2)) }, true}, true
+	case unix.SYS_LISTEN:
+		return spec{"listen", func(c *call) outcome { return c.listen(c.int(0), c.int(1)) }, true}, true
+	case unix.SYS_SOCKET:
+		return spec{"socket", func(c *call) outcome { return c.makeSocket(c.int(0), c.int(1), c.int(2)) }, true}, true
 	case unix.SYS_GETPEERNAME:
 		return spec{"getpeername", func(c *call) outcome { return c.getpeername(c.int(0), c.args[1], c.args[2]) }, true}, true
 	case unix.SYS_GETSOCKOPT:

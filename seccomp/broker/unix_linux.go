@@ -39,6 +39,9 @@ const (
 func (c *call) connectUnix(socket int, address []byte) outcome {
 	path, ok := unixName(address)
 	if !ok {
+		if c.s.config.Confined != nil && !c.s.config.Unix.All {
+			return failed(unix.ECONNREFUSED) // as in a namespace where nobody has that name
+		}
 		return c.joinUnix(&unixPeer{socket: socket, object: -1, address: address})
 	}
 	c.text = path

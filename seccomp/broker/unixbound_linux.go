@@ -81,7 +81,9 @@ const siocUnixFile = 0x89e0
 
 // boundUnix remembers the file that a socket of the sandbox was bound to just now. It is to be called before the caller of
 // bind(2) has its answer. On a failure, which is reported, the socket counts as one of the host.
-func (c *call) boundUnix(socket int) {
+//
+// open gives a descriptor of that file in a sandbox without a network namespace, over which this process may have no rights.
+func (c *call) boundUnix(socket int, open func() (int, error)) {
 	if c.s.config.Unix.All {
 		return // nobody asks
 	}
@@ -89,13 +91,19 @@ func (c *call) boundUnix(socket int) {
 	if c.known {
 		binder = c.status.tgid
 	}
-	if err := c.s.unix.own.remember(socket, binder); err != nil {
+	if c.s.config.Confined == nil {
+		open = nil
+	}
+	if err := c.s.unix.own.remember(socket, binder, open); err != nil {
 		c.s.report(Denial{Call: "bind", Err: err})
 	}
 }
 
-func (o *ownSockets) remember(socket, binder int) error {
+func (o *ownSockets) remember(socket, binder int, open func() (int, error)) error {
 	fd, err := unix.IoctlRetInt(socket, siocUnixFile)
+	if open != nil && errors.Is(err, unix.EPERM) {
+		fd, err = open()
+	}
 	switch {
 	case errors.Is(err, unix.EPERM):
 		return nil // it was made outside and handed in: what it serves is not the sandbox's alone

@@ -138,6 +138,9 @@ type call struct {
 	name string // of the system call, for reports
 	text string // a path of it, for reports
 
+	inode uint64 // of the caller's socket, if that was made here
+	bound bool   // it is of a family that is only ever bound
+
 	thread  *thread // nil until needed
 	status  status
 	known   bool   // status has been read
@@ -196,6 +199,7 @@ func (c *call) respond(o outcome) {
 	if o.sent {
 		return
 	}
+	c.settleMade(o)
 	c.endCopies()
 	var err error
 	switch {
