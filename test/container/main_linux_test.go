@@ -179,8 +179,8 @@ func findTester() (account, error) {
 // installTools puts srt and this binary into a layer of their own.
 func installTools() error {
 	tools = filepath.Join(scratch, "tools")
-	dir := filepath.Join(tools, toolPath)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, bin := filepath.Join(tools, toolPath), filepath.Join(tools, "/usr/local/bin")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(bin, 0o755), os.Symlink(toolPath+"/srt", filepath.Join(bin, "srt"))); err != nil {
 		return err
 	}
 	self, err := os.Executable()

@@ -44,6 +44,8 @@ type recipe struct {
 	ids          identities
 	nonRoot      bool // may not start as root (runAsNonRoot)
 	uid          *int // the user that the recipe names
+	cwd          string
+	files        map[string]string // of the image, by path: a text, or a link as "-> target"
 }
 
 // defaultCapabilities are what Docker and containerd give a container (moby/daemon/pkg/oci/caps, containerd/pkg/oci).

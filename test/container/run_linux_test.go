@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -69,6 +70,9 @@ func newContainer(t *testing.T, engine string, r recipe, as account) *container 
 	} else if err := c.emptyTmp(upper); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.addFiles(upper); err != nil {
+		t.Fatal(err)
+	}
 	lower, err := lowerRoot(r.ids)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +87,43 @@ func newContainer(t *testing.T, engine string, r recipe, as account) *container 
 		}
 	})
 	return c
+}
+
+// addFiles puts what the image has of its own into its uppermost layer: programs by their text, or links.
+func (c *container) addFiles(upper string) error {
+	for path, text := range c.recipe.files {
+		at := filepath.Join(upper, path)
+		if err := c.addParents(upper, filepath.Dir(path)); err != nil {
+			return err
+		}
+		var err error
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			err = os.Symlink(target, at)
+		} else {
+			err = os.WriteFile(at, []byte(text), 0o755)
+		}
+		if err = errors.Join(err, c.own(at, 0, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addParents makes directories that root owns in the container.
+func (c *container) addParents(upper, path string) error {
+	if path == "/" {
+		return nil
+	}
+	at := filepath.Join(upper, path)
+	if err := c.addParents(upper, filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(at, 0o755); errors.Is(err, os.ErrExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return c.own(at, 0, 0)
 }
 
 // own gives a file to a user of the container.
@@ -142,6 +183,7 @@ func (c *container) run(t *testing.T, args, env []string) outcome {
 		t.Fatalf("%s: %v", c.engine, err)
 	}
 	if ctx.Err() != nil {
+		_ = exec.Command(c.engine, "--root", state, "delete", "--force", name).Run()
 		t.Fatalf("%s did not end: %v\n%s", c.engine, ctx.Err(), stderr.Bytes())
 	}
 	return outcome{cmd.ProcessState.ExitCode(), stdout.Bytes(), stderr.Bytes()}

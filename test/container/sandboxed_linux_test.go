@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,8 +21,6 @@ const (
 	taskVariable = "SRT_CONTAINER_TASK"
 	// started begins what it says.
 	started = "started\n"
-	// zeroSignal asks whether a process is there (kill(2)).
-	zeroSignal = syscall.Signal(0)
 )
 
 // task is what the command in the sandbox has to know.
@@ -30,6 +28,7 @@ type task struct {
 	Allowed, Denied string // ports of the servers on the container's loopback
 	UDP             string
 	Bystander       int
+	Weaker          bool // enableWeakerNestedSandbox: other processes may be seen, if not read
 }
 
 // sandboxed is a command of srt. It says which promises do not hold as a JSON list, and then sends the signals it may not.
@@ -64,8 +63,10 @@ var promises = []func(task) string{
 		return despite("change a file elsewhere", os.WriteFile(elsewhere+"/file", []byte("changed"), 0o644))
 	},
 	func(task) string { return despite("make a file elsewhere", os.WriteFile(elsewhere+"/new", nil, 0o644)) },
-	func(task) string { return despite("remove a file elsewhere", os.Remove(elsewhere+"/file")) },
-	func(task) string { return despite("rename a file elsewhere", os.Rename(elsewhere+"/file", "made2")) },
+	func(task) string { return despite("remove a file elsewhere", os.Remove(elsewhere+"/removed")) },
+	func(task) string {
+		return despite("rename a file elsewhere", os.Rename(elsewhere+"/renamed", elsewhere+"/renamed2"))
+	},
 	func(task) string { return despite("chmod a file elsewhere", os.Chmod(elsewhere+"/file", 0o777)) },
 	func(task) string {
 		return despite("make a hook of git", os.WriteFile(".git/hooks/pre-commit", nil, 0o755))
@@ -76,12 +77,11 @@ var promises = []func(task) string{
 	func(t task) string { return reaches(t.Allowed, http.StatusOK) },
 	func(t task) string { return reaches(t.Denied, http.StatusForbidden) },
 	connectsNowhere,
-	seesNoEnvironment,
+	seesNobody,
 	func(task) string {
 		return despite("write to /proc/sys", os.WriteFile("/proc/sys/kernel/hostname", []byte("x"), 0))
 	},
 	func(task) string { return despite("mount", unix.Mount("none", workspace, "tmpfs", 0, "")) },
-	func(task) string { return despite("make a user namespace", unix.Unshare(unix.CLONE_NEWUSER)) },
 }
 
 // unless is for what must succeed.
@@ -129,29 +129,36 @@ func reaches(port string, want int) string {
 
 // connectsNowhere tries without the proxy. What counts for the servers is judged outside of the sandbox.
 func connectsNowhere(t task) string {
+	var reached []string
 	for _, to := range [][2]string{{"tcp", "127.0.0.1:" + t.Denied}, {"unix", abstractName}} {
 		if conn, err := net.Dial(to[0], to[1]); err == nil {
 			conn.Close()
-			return "connected to " + to[1]
+			reached = append(reached, "connected to "+to[1])
 		}
 	}
 	if conn, err := net.Dial("udp", t.UDP); err == nil {
 		_, _ = conn.Write([]byte("x"))
 		conn.Close()
 	}
-	return ""
+	return strings.Join(reached, ", ")
 }
 
-// seesNoEnvironment reads what it can of every process.
-func seesNoEnvironment(t task) string {
-	paths, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil || len(paths) == 0 {
-		return fmt.Sprintf("%d processes, %v", len(paths), err)
+// seesNobody reads what it can of every process.
+func seesNobody(t task) string {
+	names := []string{"environ"}
+	if !t.Weaker {
+		names = append(names, "cmdline")
 	}
-	for _, path := range append(paths, "/proc/"+strconv.Itoa(t.Bystander)+"/environ") {
-		text, _ := os.ReadFile(path)
-		if bytes.Contains(text, []byte(bystanderSay)) {
-			return path + " is another process's"
+	for _, name := range names {
+		paths, err := filepath.Glob("/proc/[0-9]*/" + name)
+		if err != nil || len(paths) == 0 {
+			return fmt.Sprintf("%d processes, %v", len(paths), err)
+		}
+		for _, path := range append(paths, "/proc/"+strconv.Itoa(t.Bystander)+"/"+name) {
+			text, _ := os.ReadFile(path)
+			if bytes.Contains(text, []byte(bystanderSay)) {
+				return path + " is another process's"
+			}
 		}
 	}
 	return ""
