@@ -35,6 +35,7 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 		return failed(errno)
 	}
 	c.text = path
+	defer c.keepStill()()
 	o, errno := c.originOf(unix.AT_FDCWD, path)
 	if errno != 0 {
 		return failed(errno)
@@ -65,7 +66,7 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 	case errno != 0:
 		return failed(errno)
 	case denied:
-		return c.refuse(unix.EROFS, c.named(place), why)
+		return c.refuse(c.readOnly(), c.named(place), why)
 	}
 	return c.bindAt(socket, origin{place.dir}, unixAddress(place.last), true)
 }

@@ -98,6 +98,12 @@ type Config struct {
 	Init int
 	// Processes decides what of /proc may be opened where the sandbox shows the surrounding one. With nil all of it may.
 	Processes ProcessJudge
+	// Changes decides about whatever changes something, for a sandbox without mounts of its own, whose filter is
+	// seccomp.Changes and whose command is held by a Landlock domain in which it changes nothing but devices: openings of these
+	// go on in the kernel. Judge is then asked about reading, and about directories and links that are moved or made, alone. The
+	// sandbox has this process's mounts, and hands are in a domain that grants the write roots. With nil no such call is
+	// expected: one that comes fails (EIO) and is reported.
+	Changes ChangeJudge
 	// Gate decides about connections, for a sandbox whose filter puts connect(2) to the listener (seccomp.Network). With nil
 	// no such call is expected: one that comes fails (EIO) and is reported.
 	Gate Gate
@@ -121,14 +127,16 @@ const defaultWorkers = 64
 
 // Server answers the calls of one sandbox. Its methods are safe for concurrent use.
 type Server struct {
-	config  Config
-	threads threadCache
-	sysctl  sysctls
-	outer   procKind
-	root    rootOnce
-	changes changes
-	unix    unixSockets
-	network network
+	config   Config
+	threads  threadCache
+	sysctl   sysctls
+	outer    procKind
+	root     rootOnce
+	changes  changes
+	mounts   seenMounts
+	searches ownSearch
+	unix     unixSockets
+	network  network
 
 	confined confinedNetwork
 	made     madeSockets

@@ -22,6 +22,8 @@ func (c *call) link(fromDir int32, from uint64, toDir int32, to uint64, flags ui
 	if reads {
 		c.s.moving.Lock() // what is linked must not be moved to where it may not leave from
 		defer c.s.moving.Unlock()
+	} else {
+		defer c.keepStill()()
 	}
 	if t.toErrno == 0 && t.from != "" && flags&unix.AT_SYMLINK_FOLLOW == 0 && !c.rooted() && !c.judgesLinks() && !c.suspectPath(t.to) {
 		if out, slow := c.linkFast(t); !slow {
@@ -80,7 +82,12 @@ func (c *call) linkSlow(t twoPaths) outcome {
 	case errno != 0:
 		return failed(errno)
 	case denied:
-		return c.refuse(unix.EROFS, c.named(target), why)
+		return c.refuse(c.readOnly(), c.named(target), why)
+	}
+	if c.s.config.Changes != nil {
+		if out, denied := c.judgeLinked(old); denied {
+			return out
+		}
 	}
 	if i, errno := c.look(old.object); errno != 0 {
 		return failed(errno)

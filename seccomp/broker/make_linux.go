@@ -26,7 +26,9 @@ func (c *call) make(dirfd int32, path string, m maker) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
-	if m.dir && c.s.config.Judge.Moves() {
+	if c.s.config.Changes != nil {
+		defer c.keepStill()()
+	} else if m.dir && c.s.config.Judge.Moves() {
 		c.s.moving.RLock()
 		defer c.s.moving.RUnlock()
 	}
@@ -65,7 +67,7 @@ func (c *call) makeAt(at place, m maker) outcome {
 	case denied && at.errno != unix.ENOENT:
 		return failed(at.errno)
 	case denied:
-		return c.refuse(unix.EROFS, c.named(at), why)
+		return c.refuse(c.readOnly(), c.named(at), why)
 	}
 	if m.link && at.object < 0 && at.errno == unix.ENOENT {
 		if out, denied := c.judgeRedirect(at); denied {
@@ -106,9 +108,9 @@ func (c *call) judgeRedirect(at place) (out outcome, denied bool) {
 	return out, false
 }
 
-// suspect tells whether a last component may be refused somewhere.
+// suspect tells whether a last component may be refused somewhere. To a judge of changes every place counts.
 func (c *call) suspect(last string) bool {
-	return isName(last) && c.s.config.Judge.Suspect(nameOf(last))
+	return isName(last) && (c.s.config.Changes != nil || c.s.config.Judge.Suspect(nameOf(last)))
 }
 
 // made is the answer after a program that ends with an answer of its own.

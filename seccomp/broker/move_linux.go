@@ -51,7 +51,7 @@ func (c *call) rename(fromDir int32, from uint64, toDir int32, to uint64, flags 
 	}
 	t.flags = flags
 	judge := c.s.config.Judge
-	if judge.Moves() || judge.Reads() {
+	if judge.Moves() || judge.Reads() || c.s.config.Changes != nil {
 		defer c.startMove()()
 	}
 	c.delayed = true
@@ -208,6 +208,12 @@ func (c *call) renameFast(t twoPaths) (out outcome, slow bool) {
 // all that it holds.
 func (c *call) judgeRename(old, target place, flags uint32) (out outcome, denied bool) {
 	exchange := flags&unix.RENAME_EXCHANGE != 0
+	if c.s.config.Changes != nil {
+		if out, denied := c.judgeRenaming(old, target, flags); denied {
+			return out, true
+		}
+		return c.judgeMoves(old, target, exchange)
+	}
 	named := []place{target}
 	if exchange || flags&unix.RENAME_WHITEOUT != 0 {
 		named = append(named, old)
@@ -223,6 +229,11 @@ func (c *call) judgeRename(old, target place, flags uint32) (out outcome, denied
 			return c.refuse(unix.EROFS, c.named(at), why), true
 		}
 	}
+	return c.judgeMoves(old, target, exchange)
+}
+
+// judgeMoves is judgeMove, for both ways where two objects change places.
+func (c *call) judgeMoves(old, target place, exchange bool) (out outcome, denied bool) {
 	if out, denied := c.judgeMove(old, target); denied || !exchange {
 		return out, denied
 	}

@@ -130,7 +130,11 @@ func (c *call) performs() bool {
 		return false
 	}
 	if flags, ok := openFlags(c.w.note.Nr, &c.args); ok {
-		return flags&unix.O_CREAT != 0 || c.s.config.Judge.Reads()
+		how := openHow{flags: flags}
+		return how.creates() || c.s.config.Judge.Reads() || c.s.config.Changes != nil && how.writes()
+	}
+	if _, ok := changeSpecs(c.w.note.Nr); ok && c.s.config.Changes != nil {
+		return true
 	}
 	_, ok := specs(c.w.note.Arch, c.w.note.Nr)
 	return ok

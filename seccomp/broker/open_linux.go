@@ -38,16 +38,17 @@ func (h openHow) cloexec() bool { return h.flags&unix.O_CLOEXEC != 0 }
 
 // legacyOpen performs open(2), openat(2) and creat(2), whose flags are in registers.
 func (c *call) legacyOpen(dirfd int32, at uint64, flags, mode uint32) outcome {
-	if flags&(unix.O_PATH|flagTmpfile) != 0 {
+	if flags&unix.O_PATH != 0 || flags&flagTmpfile != 0 && c.s.config.Changes == nil {
 		// It opens nothing to read or write, or makes a file without a name. The registers that say so cannot change, and
 		// nothing is judged. A descriptor of the first kind could not be given to the caller either.
 		return outcome{proceed: true}
 	}
 	how := openHow{flags: uint64(flags) & validFlags}
-	if how.creates() {
+	temporary := flags&flagTmpfile != 0
+	if how.creates() || temporary {
 		how.mode = uint64(mode) & modeBits
 	}
-	if how.creates() && how.flags&unix.O_DIRECTORY != 0 {
+	if temporary || how.creates() && how.flags&unix.O_DIRECTORY != 0 {
 		if errno := checkHow(how); errno != 0 {
 			return failed(errno)
 		}
@@ -123,6 +124,7 @@ func (c *call) open(dirfd int32, path string, how openHow) outcome {
 	if errno := c.room(); errno != 0 {
 		return failed(errno)
 	}
+	defer c.keepStill()()
 	out, slow := c.openFast(o, path, how)
 	if !slow {
 		return out
@@ -142,6 +144,8 @@ func (c *call) openFast(o origin, path string, how openHow) (out outcome, slow b
 	switch {
 	case c.rooted():
 		return out, true
+	case c.s.config.Changes != nil:
+		return c.openChange(o, path, how)
 	case !how.creates() && how.flags&flagTmpfile != 0:
 		return c.openTemporary(o, path, how)
 	case !how.creates():

@@ -64,7 +64,7 @@ func (c *call) createAt(at place, how openHow) (out outcome, again bool) {
 	case errno != 0:
 		return failed(errno), false
 	case denied:
-		return c.refuse(unix.EROFS, c.named(at), why), false
+		return c.refuse(c.readOnly(), c.named(at), why), false
 	}
 	if c.s.config.Judge.Reads() {
 		where, errno := c.location(at)
@@ -147,6 +147,9 @@ func (c *call) openObject(at place, i *info, how openHow) outcome {
 	if out, denied := c.judgeObject(at, i, how); denied {
 		return out
 	}
+	if c.passes(at.object, i) {
+		return outcome{proceed: true}
+	}
 	if i.kind() == unix.S_IFCHR && i.Rdev_major == ttyMajor && i.Rdev_minor == 0 {
 		return c.openTerminal(at.object, how)
 	}
@@ -170,6 +173,9 @@ func mayWait(i *info, how openHow) bool {
 
 // judgeObject judges the opening of what exists.
 func (c *call) judgeObject(at place, i *info, how openHow) (out outcome, denied bool) {
+	if c.s.config.Changes != nil {
+		return c.judgeOpening(at, i, how)
+	}
 	if c.s.config.Judge.Reads() {
 		where, errno := c.whereObject(at)
 		if errno != 0 {
@@ -197,7 +203,7 @@ func (c *call) judgeObject(at place, i *info, how openHow) (out outcome, denied 
 	case errno != 0:
 		return failed(errno), true
 	case denied:
-		return c.refuse(unix.EROFS, c.named(at), why), true
+		return c.refuse(c.readOnly(), c.named(at), why), true
 	}
 	return out, false
 }
@@ -240,6 +246,7 @@ func (c *call) reopenWatched(object int, how openHow) outcome {
 	}
 	fd := p.ReopenFD("open", c.text, p.hand.PassFD(object), reopenFlags(how))
 	p.SendFiles(0, c.text, fd)
+	c.moveOn()
 	r, errno := p.doWatched()
 	if errno != 0 {
 		return failed(errno)

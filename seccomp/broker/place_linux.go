@@ -22,9 +22,9 @@ type place struct {
 	magic  bool          // object is what a magic link led to (proc_pid_fd(5)): it has no name here
 }
 
-// locate finds the directory of a path's last component, and what is there. Links on the way are followed by the kernel
+// locateByHand finds the directory of a path's last component, and what is there. Links on the way are followed by the kernel
 // in the hand; where it meets one that means the caller (/proc/self and what lies beneath), the path is walked here.
-func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Errno) {
+func (c *call) locateByHand(o origin, path string, resolve uint64) (place, syscall.Errno) {
 	if c.rooted() || c.walks {
 		return c.walk(o, path, resolve)
 	}
@@ -60,6 +60,8 @@ func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Err
 	switch {
 	case r.Failed < 0:
 		return place{dir: fds[0], last: last, object: fds[1]}, c.whole(fds[0], fds[1])
+	case fds[0] >= 0 && r.Errno == unix.ENOENT && c.surroundingProc() && c.isProcRoot(fds[0]):
+		return c.walk(o, path, resolve) // it may be the caller's by a number of the sandbox's own (ownName)
 	case fds[0] >= 0 && r.Errno != unix.EACCES: // which is the directory's: it may not be searched
 		return place{dir: fds[0], last: last, object: -1, errno: r.Errno}, 0
 	case fds[0] < 0 && mayBeCallers(r.Errno) && resolve&^unix.RESOLVE_NO_MAGICLINKS == 0:
@@ -110,6 +112,9 @@ func (c *call) identity(dir int) (fsview.Identity, syscall.Errno) {
 func (c *call) mayCreate(at place) (why string, denied bool, errno syscall.Errno) {
 	if !isName(at.last) {
 		return "", false, 0
+	}
+	if c.s.config.Changes != nil {
+		return c.mayMake(at)
 	}
 	id, errno := c.identity(at.dir)
 	if errno != 0 {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
 )
 
@@ -38,6 +39,11 @@ func (c *call) replaced(t twoPaths) (done bool) {
 	}
 	if !c.sameContent(old.object, target.object, a.Size) {
 		return false
+	}
+	if c.s.config.Changes != nil {
+		if _, denied := c.judgeName(old, fsview.AccessRemove); denied {
+			return false
+		}
 	}
 	p, errno := c.program(false)
 	if errno != 0 {

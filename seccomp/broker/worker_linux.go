@@ -151,10 +151,12 @@ type call struct {
 	walks   bool   // paths are walked, since the kernel would take /proc/self for the hand's
 	noMagic bool   // the caller wants no magic link followed (RESOLVE_NO_MAGICLINKS)
 	moving  bool   // it is a rename and holds Server.moving
+	still   bool   // it holds Server.moving for reading (keepStill)
 	failed  bool   // a failure has been reported
 	delayed bool   // a refusal waits in refusal to be reported
 	refusal *Denial
-	told    bool // a refusal has been reported
+	told    bool          // a refusal has been reported
+	judged  syscall.Errno // of the judge of changes, the last time it was asked
 
 	watching bool     // it is looked at for a report: what fails is not the caller's to see, nor the person's
 	unseen   bool     // that failed
@@ -177,6 +179,9 @@ func (c *call) perform() outcome {
 // act judges and performs the call.
 func (c *call) act() outcome {
 	spec, ok := specs(c.w.note.Arch, c.w.note.Nr)
+	if !ok && c.w.note.Arch == nativeArch() {
+		spec, ok = changeSpecs(c.w.note.Nr)
+	}
 	if !ok {
 		return failed(c.broken(fmt.Errorf("call number %d of architecture %#x is none that this broker performs", c.w.note.Nr, c.w.note.Arch)))
 	}
