@@ -42,6 +42,26 @@ func (c *call) foreign(fd int, where string) bool {
 	return !c.s.owns(number)
 }
 
+// ownName is the name by which the surrounding /proc has what a command calls /proc/N: for the caller's own number in the sandbox,
+// which programs put together from getpid(2) and gettid(2), the number there. Where a process of the sandbox has that number in
+// /proc, it is what is meant.
+func (c *call) ownName(dir int, name string) string {
+	n, err := strconv.ParseUint(name, 10, 31)
+	if err != nil || name[0] == '0' || !c.surroundingProc() || !c.isProcRoot(dir) {
+		return name
+	}
+	process, thread, errno := c.numbers()
+	switch {
+	case errno != 0 || c.s.owns(int(n)):
+		return name
+	case int(n) == c.status.inner:
+		return strconv.Itoa(process)
+	case int(n) == c.status.innerThread:
+		return strconv.Itoa(thread)
+	}
+	return name
+}
+
 // unknownProc stands for a path in a procfs that cannot be told.
 const unknownProc = "?"
 

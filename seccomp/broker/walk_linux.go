@@ -40,6 +40,7 @@ func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno
 	for {
 		name, rest := nextComponent(path)
 		final := rest == ""
+		name = c.ownName(cur, name)
 		if target, ok := c.selfLink(cur, name); ok && !final {
 			if c.tooManyLinks() {
 				return place{}, unix.ELOOP
