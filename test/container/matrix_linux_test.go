@@ -3,6 +3,7 @@ package container
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -28,9 +29,11 @@ func (m mode) String() string {
 // shape is a row of the matrix: a container, and what srt can do in it for root and for a user.
 type shape struct {
 	name string
-	// One of these two says what the container is.
+	// One of these says what the container is.
 	flags    string // of docker run
-	manifest string // beneath examples
+	podman   bool   // of podman run instead
+	manifest string // of Kubernetes, beneath examples
+	ci       string // another file beneath examples
 	change   func(*recipe)
 
 	root, user mode
@@ -40,6 +43,11 @@ func (s shape) recipe() (recipe, error) {
 	r, err := fromFlags(s.flags)
 	if s.manifest != "" {
 		r, err = fromManifest(s.manifest)
+	} else if s.ci != "" {
+		r, err = fromCI(s.ci)
+	}
+	if s.podman {
+		r.asPodman()
 	}
 	if s.change != nil {
 		s.change(&r)
@@ -62,6 +70,7 @@ var shapes = []shape{
 	{name: "tight", flags: withProfile + "--security-opt no-new-privileges --cap-drop ALL --read-only --tmpfs /tmp", root: none, user: nested},
 	{name: "default", flags: "", root: none, user: none},
 	{name: "default without new privileges", flags: "--security-opt no-new-privileges", root: none, user: none},
+	{name: "all capabilities", flags: unconfined + "--cap-add ALL", root: nested, user: nested},
 	{name: "no SETFCAP", flags: withProfile + "--cap-drop SETFCAP", root: none, user: nested},
 
 	{name: "read-only root", flags: withProfile + "--read-only --tmpfs /tmp", root: nested, user: nested},
@@ -77,10 +86,21 @@ var shapes = []shape{
 	{name: "rootless, one id", flags: withProfile, change: ids(singleID), root: nested, user: nested},
 	{name: "rootless, default", flags: "", change: ids(mappedIDs), root: none, user: none},
 
+	{name: "Podman", podman: true, root: nested, user: nested},
+	{name: "Podman, rootless", podman: true, change: ids(mappedIDs), root: nested, user: nested},
+	{name: "Podman, unmasked", podman: true, flags: "--security-opt unmask=ALL", change: ids(mappedIDs), root: full, user: full},
+
 	{name: "pod baseline", manifest: "kubernetes/pod-baseline.yaml", root: nested, user: nested},
 	{name: "pod restricted", manifest: "kubernetes/pod-restricted.yaml", user: none},
 	{name: "pod nested", manifest: "kubernetes/deployment-nested.yaml", user: nested},
 	{name: "pod full", manifest: "kubernetes/deployment.yaml", user: full},
+	{name: "pod of a job", manifest: "kubernetes/job.yaml", user: nested},
+	{name: "pod of Jenkins", manifest: "jenkins/pod.yaml", user: nested},
+
+	{name: "GitHub Actions", ci: "github/workflow.yml", root: full, user: full},
+	{name: "GitLab", ci: "gitlab/config.toml", root: nested, user: nested},
+	{name: "Jenkins", ci: "jenkins/Jenkinsfile", root: nested, user: nested},
+	{name: "Nomad", ci: "nomad/job.json", user: nested},
 }
 
 // TestMatrix: in every container a command of srt has all that the settings ask for, or srt says why it starts none.
@@ -98,6 +118,9 @@ func TestMatrix(t *testing.T) {
 					want = s.root
 				}
 				t.Run(fmt.Sprintf("%s/%s/uid %d", s.name, engine, as.uid), func(t *testing.T) {
+					if _, err := os.Stat(podmanProfile()); err != nil && r.filter == ofPodman {
+						t.Skipf("got no profile of Podman (%v), want one: install containers-common, or name one in SRT_PODMAN_PROFILE", err)
+					}
 					t.Parallel()
 					judge(t, examine(t, engine, r, as), want)
 				})

@@ -13,6 +13,7 @@ type filter string
 const (
 	unfiltered filter = "unconfined" // Docker's and Kubernetes' name for no filter
 	byDefault  filter = "default"    // Docker's profile, which is RuntimeDefault of containerd as well
+	ofPodman   filter = "podman"     // the profile of Podman, where this machine has it (podmanProfile)
 	opened     filter = "opened"     // the default profile with examples/containers/seccomp-additions.json
 )
 
@@ -106,6 +107,14 @@ func capability(name string) string {
 // privileged opens all that --privileged and privileged: true open.
 func (r *recipe) privileged() {
 	r.added, r.unmasked, r.writableSys, r.filter = []string{"ALL"}, true, true, unfiltered
+}
+
+// asPodman makes a container of docker run one of podman run (containers/common, pkg/config, DefaultCapabilities).
+func (r *recipe) asPodman() {
+	if r.filter == byDefault {
+		r.filter = ofPodman
+	}
+	r.dropped = append(r.dropped, "MKNOD", "NET_RAW", "AUDIT_WRITE")
 }
 
 // securityOptions are what --security-opt of docker run and podman run may say here. AppArmor's are for machines that have

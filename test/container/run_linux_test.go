@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +40,9 @@ type container struct {
 	as     account // inside
 	bundle string
 	root   string
-	home   string // homeMount's, outside
+	home   string        // homeMount's, outside
+	limit  time.Duration // of a run
+	echo   bool          // what it writes, on this process's standard output and error as well
 }
 
 // outcome is what a run gave.
@@ -51,7 +54,7 @@ type outcome struct {
 // newContainer mounts the root of a container and makes its home. Both end with the test.
 func newContainer(t *testing.T, engine string, r recipe, as account) *container {
 	t.Helper()
-	c := &container{recipe: r, engine: engine, as: as, bundle: filepath.Join(scratch, strconv.FormatInt(containers.Add(1), 10))}
+	c := &container{recipe: r, engine: engine, as: as, bundle: filepath.Join(scratch, strconv.FormatInt(containers.Add(1), 10)), limit: patience}
 	c.root, c.home = filepath.Join(c.bundle, "root"), filepath.Join(c.bundle, "home")
 	upper, work := filepath.Join(c.bundle, "upper"), filepath.Join(c.bundle, "work")
 	for _, dir := range []string{c.bundle, c.root, c.home, upper, work, filepath.Join(upper, homeMount)} {
@@ -160,13 +163,16 @@ func (c *container) run(t *testing.T, args, env []string) outcome {
 		t.Fatal(err)
 	}
 	state := filepath.Join(c.bundle, "state")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 	defer cancel()
 	name := prefix + filepath.Base(c.bundle) + "-" + strconv.Itoa(os.Getppid())
 	words := append(append([]string{"--root", state}, engines[c.engine]...), "run", "--bundle", c.bundle, name)
 	cmd := exec.CommandContext(ctx, c.engine, words...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &stdout, &stderr, c.bundle
+	if c.echo {
+		cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, os.Stdout), io.MultiWriter(&stderr, os.Stderr)
+	}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.bundle, "XDG_RUNTIME_DIR=" + state}
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)

@@ -58,6 +58,13 @@ func (r recipe) seccomp(s *specs.Spec) (*specs.LinuxSeccomp, error) {
 	if r.filter == unfiltered || r.filter == "" {
 		return nil, nil
 	}
+	if r.filter == ofPodman {
+		text, err := os.ReadFile(podmanProfile())
+		if err != nil {
+			return nil, err
+		}
+		return seccomp.LoadProfile(string(text), s)
+	}
 	profile := seccomp.DefaultProfile()
 	if r.filter == opened {
 		added, err := additions()
@@ -71,6 +78,14 @@ func (r recipe) seccomp(s *specs.Spec) (*specs.LinuxSeccomp, error) {
 		return nil, err
 	}
 	return seccomp.LoadProfile(string(text), s)
+}
+
+// podmanProfile is where Podman's default profile is, if it is here: it has Docker's form (seccomp.json(5) of containers-common).
+func podmanProfile() string {
+	if given := os.Getenv("SRT_PODMAN_PROFILE"); given != "" {
+		return given
+	}
+	return "/usr/share/containers/seccomp.json"
 }
 
 // additions are the rules that a recipe adds to Docker's profile.
