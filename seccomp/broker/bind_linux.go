@@ -35,14 +35,15 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 		return failed(errno)
 	}
 	c.text = path
-	defer c.keepStill()()
-	o, errno := c.originOf(unix.AT_FDCWD, path)
-	if errno != 0 {
-		return failed(errno)
-	}
 	confined := c.s.config.Confined != nil
 	if confined {
 		defer c.startMove()() // until the file is known that this makes (boundConfined)
+	} else {
+		defer c.keepStill()()
+	}
+	o, errno := c.originOf(unix.AT_FDCWD, path)
+	if errno != 0 {
+		return failed(errno)
 	}
 	if !confined && !c.rooted() && !c.suspectPath(path) {
 		// The whole path: it is what getsockname(2) says afterwards.
