@@ -25,6 +25,8 @@ const (
 	// userVariable names the ordinary user who starts rootless containers.
 	userVariable = "SRT_TEST_USER"
 	defaultUser  = "srt-test"
+	// runVariable tells the tests the number of the process around them, with which the names of their containers end.
+	runVariable = "SRT_CONTAINER_RUN"
 	// prefix begins the name of every container and control group that is made here.
 	prefix = "srt-container-test-"
 )
@@ -57,9 +59,10 @@ func outside() int {
 		return 0
 	}
 	runtime.LockOSThread() // the child ends with the thread that started it (PR_SET_PDEATHSIG)
+	removeStale()
 	before := traces()
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), roleVariable+"=tests")
+	cmd.Env = append(os.Environ(), roleVariable+"=tests", runVariable+"="+strconv.Itoa(os.Getpid()))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID, Pdeathsig: unix.SIGKILL}
 	err := cmd.Run()
@@ -86,19 +89,34 @@ func traces() []string {
 	}
 	var found []string
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, prefix) {
+		if strings.Contains(line, prefix) || strings.Contains(line, " "+scratchPath+" ") || strings.Contains(line, " "+scratchPath+"/") {
 			found = append(found, strings.TrimSpace(line))
 		}
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/*/" + prefix + "*", "/sys/fs/cgroup/" + prefix + "*", "/sys/fs/cgroup/*/*/" + prefix + "*",
-		"/sys/fs/cgroup/*/*/*/" + prefix + "*", "/run/*/" + prefix + "*", "/tmp/" + prefix + "*"} {
-		paths, err := filepath.Glob(pattern)
+	return append(found, groups("*-"+strconv.Itoa(os.Getpid()))...)
+}
+
+// groups are the control groups, states of runtimes and temporary files of containers.
+func groups(name string) []string {
+	var found []string
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/", "/sys/fs/cgroup/*/*/",
+		"/sys/fs/cgroup/*/*/*/", "/run/*/", "/tmp/"} {
+		paths, err := filepath.Glob(pattern + prefix + name)
 		if err != nil {
 			return []string{err.Error()}
 		}
 		found = append(found, paths...)
 	}
 	return found
+}
+
+// removeStale removes the control groups of runs that were killed, SIGKILL included: their processes and mounts ended with them.
+func removeStale() {
+	for _, path := range groups("*") {
+		if _, err := os.Stat("/proc/" + path[strings.LastIndexByte(path, '-')+1:]); errors.Is(err, os.ErrNotExist) {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 // Set once by prepareAndRun.
@@ -109,6 +127,9 @@ var (
 	// testerName is tester's.
 	testerName string
 )
+
+// scratchPath is where scratch is mounted.
+const scratchPath = "/mnt"
 
 // toolPath is where srt and this binary lie in a container.
 const toolPath = "/usr/local/lib/srt-test"
@@ -136,7 +157,7 @@ func prepareAndRun(m *testing.M) (int, error) {
 		return 0, err
 	}
 	// Nobody outside of this namespace sees what is mounted over /mnt.
-	scratch = "/mnt"
+	scratch = scratchPath
 	if err := unix.Mount("scratch", scratch, "tmpfs", unix.MS_NODEV, "mode=755"); err != nil {
 		return 0, fmt.Errorf("mount %s: %w", scratch, err)
 	}

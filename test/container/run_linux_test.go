@@ -165,7 +165,7 @@ func (c *container) run(t *testing.T, args, env []string) outcome {
 	state := filepath.Join(c.bundle, "state")
 	ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 	defer cancel()
-	name := prefix + filepath.Base(c.bundle) + "-" + strconv.Itoa(os.Getppid())
+	name := prefix + filepath.Base(c.bundle) + "-" + os.Getenv(runVariable)
 	words := append(append([]string{"--root", state}, engines[c.engine]...), "run", "--bundle", c.bundle, name)
 	cmd := exec.CommandContext(ctx, c.engine, words...)
 	var stdout, stderr bytes.Buffer
