@@ -154,6 +154,11 @@ func supervisorMain(c *child) {
 	if orphaned(c) {
 		fail(c, programFixed, fixedReaper, uintptr(syscall.ESRCH))
 	}
+	self, _ := sys(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	c.msg = [4]uint32{msgBegun, uint32(self)}
+	if _, errno := send(c); errno != 0 {
+		fail(c, programFixed, fixedBegin, errno)
+	}
 	if step, errno := startCommand(c); errno != 0 {
 		fail(c, programFixed, step, errno)
 	}

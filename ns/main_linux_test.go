@@ -17,6 +17,12 @@ func TestMain(m *testing.M) {
 		}
 		holdSandbox(os.Args[2], count)
 	}
+	if len(os.Args) > 3 && os.Args[1] == "hold-confined" {
+		holdConfined(os.Args[2])
+	}
+	if len(os.Args) > 2 && os.Args[1] == "reach-out" {
+		reachOut(os.Args[2])
+	}
 	if len(os.Args) > 3 && os.Args[1] == "hold-a-hand" {
 		holdHand(os.Args[2])
 	}

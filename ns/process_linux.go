@@ -17,12 +17,13 @@ type Process struct {
 	// Files are the descriptors that the set-up program sent, by index; nil where it sent none. The caller owns them.
 	Files []*os.File
 
-	pid      int
-	ctl      *os.File
-	program  *Program
-	name     string // of the command
-	tty      bool
-	confined bool // Config.Confined
+	pid        int
+	ctl        *os.File
+	program    *Program
+	name       string // of the command
+	tty        bool
+	confined   bool // Config.Confined
+	supervisor int  // its process id, where confined
 
 	mu      sync.Mutex
 	reaped  bool
@@ -35,8 +36,14 @@ type Process struct {
 	OnStop func(Signal) (foreground bool)
 }
 
-// Pid is the process id of the sandbox's pid 1, as the host sees it.
-func (p *Process) Pid() int { return p.pid }
+// Pid is the process id of the sandbox's pid 1, as the host sees it; of a confined sandbox, that of its supervisor, which all
+// other processes of the sandbox but its keeper descend from.
+func (p *Process) Pid() int {
+	if p.confined {
+		return p.supervisor
+	}
+	return p.pid
+}
 
 // awaitReady collects what the program sends until it is done.
 func (p *Process) awaitReady() error {
@@ -262,9 +269,21 @@ func (p *Process) Signal(s Signal) error {
 // begin lets a confined sandbox start its command.
 func (p *Process) begin() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.begun = true
-	return p.send(message{msgBegin})
+	err := p.send(message{msgBegin})
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	m, _, err := p.receive()
+	switch {
+	case err != nil:
+		return err
+	case m[0] != msgBegun:
+		return p.failure(m)
+	}
+	p.supervisor = int(m[1])
+	return nil
 }
 
 // Kill ends every process of the sandbox at once: the kernel does it when pid 1 dies (pid_namespaces(7)). In a confined sandbox

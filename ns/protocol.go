@@ -24,10 +24,17 @@ import "encoding/binary"
 //	   | resume(foreground) ---------------------> | terminal, SIGCONT
 //	   | <------------------------ end of file: pid 1 is gone, and all with it; its exit status is the command's
 //
-// In a confined sandbox (Config.Confined) the new process is not pid 1 of anything, and kills what it must itself. It waits for one
-// more word, begin, between ready and vfork: up to that word the host side may kill it, after that the host side only closes its
-// end. And it becomes two processes before the vfork (confined_linux.go): the supervisor, which has the socket and is pid 1's like,
-// and its parent, the keeper, whose exit status is the command's.
+// In a confined sandbox (Config.Confined) the new process is pid 1 of nothing, and kills what it must itself (confined_linux.go).
+// Between ready and vfork it waits for one more word: until that is sent the host side may kill it, from then on it shuts the
+// socket down instead.
+//
+//	host side                                   keeper                       supervisor                the command
+//	   | begin ----------------------------------> | clone -------------------> | adopts orphans
+//	   | <----------------------------------------------------------- begun(pid)|
+//	   |                                           |                            | vfork -----------------> | as above
+//	   | <------------------------------------------ failed, stopped; signal, resume -->                   |
+//	   | end of file ---------------------------------------------------------> | ends
+//	   |                                           | kills and reaps all else; its exit status is the command's
 //
 // A hand (hand_linux.go) speaks over a socket pair of its own:
 //
@@ -55,6 +62,7 @@ const (
 	msgRun
 	msgDone
 	msgBegin
+	msgBegun
 )
 
 // noStep in the second word of msgDone says that no step failed.
