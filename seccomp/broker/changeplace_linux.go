@@ -26,7 +26,10 @@ func (c *call) locate(o origin, path string, resolve uint64) (place, syscall.Err
 	if errno == unix.EAGAIN {
 		at, errno = c.locateByHand(o, path, resolve)
 	}
-	if errno != 0 {
+	switch {
+	case errno == unix.EACCES && resolve&^unix.RESOLVE_NO_MAGICLINKS == 0:
+		return c.walk(o, path, resolve) // so a hand may not look where the links to the caller's own descriptors lead
+	case errno != 0:
 		return at, errno
 	}
 	m, errno := c.mounted(at.dir)

@@ -136,7 +136,11 @@ type setup struct {
 	watched bool            // what is known of a thread is kept
 	gate    Gate            // connections are put to the broker
 	server  func(*Server)   // is given the Server before it serves
-	alone   bool            // its namespace has loopback and no way out, whether or not there is a gate
+	changes ChangeJudge     // with it, or with confined, the sandbox has no namespaces
+	// confined has no namespaces either, and nothing that keeps it from anything: what a sandbox with changes is compared with.
+	confined bool
+	walls    bool // with changes: Landlock lets the command write to devices alone, hands beneath the folder
+	alone    bool // its namespace has loopback and no way out, whether or not there is a gate
 }
 
 // launchConfig maps all ids for root, as srt does, and the caller's own for others.
@@ -170,6 +174,9 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 		keep |= s.more
 		rights.Effective = keep
 	}
+	if s.changes != nil || s.confined {
+		return startChanging(t, s, p, keep, rights)
+	}
 	p.Call("mount", "/", syscall.SYS_MOUNT, p.Str("none"), p.Str("/"), p.Str(""), ns.Int(unix.MS_REC|unix.MS_PRIVATE), p.Str(""))
 	p.Call("mount", "/proc", syscall.SYS_MOUNT, p.Str("proc"), p.Str("/proc"), p.Str("proc"), ns.Int(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC), p.Str(""))
 	for _, name := range s.mounts {
@@ -200,6 +207,12 @@ func startSandbox(t testing.TB, s setup) *sandbox {
 		p.SendFiles(0, "the listener", listener)
 		p.Close(listener)
 	}
+	return launchProbe(t, s, p, config, keep, rights)
+}
+
+// launchProbe starts the probe with a program that is complete.
+func launchProbe(t testing.TB, s setup, p *ns.Program, config ns.Config, keep ns.Capabilities, rights *ns.Identity) *sandbox {
+	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -257,6 +270,9 @@ func (b *sandbox) serve(t testing.TB, s setup, keep ns.Capabilities, rights *ns.
 		}}
 	if s.gate != nil {
 		c.Gate, c.Capture, c.Waiting = s.gate, b.process.Files[1], b.process.Files[2]
+	}
+	if s.changes != nil {
+		b.serveChanges(&c, s, keep)
 	}
 	if s.mutate != nil {
 		s.mutate(&c)

@@ -213,9 +213,14 @@ func (p *program) openRegular(fresh ns.Slot, parent, name ns.Arg, how openHow) (
 	return end
 }
 
-// reopenFlags are the caller's flags for opening an object that has been found.
+// reopenFlags are the caller's flags for opening an object that has been found. To a file without a name O_EXCL says that it
+// must never have one.
 func reopenFlags(how openHow) int {
-	return int(how.flags&^(unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)) | unix.O_CLOEXEC
+	drop := uint64(unix.O_CREAT | unix.O_NOFOLLOW)
+	if how.flags&flagTmpfile == 0 {
+		drop |= unix.O_EXCL
+	}
+	return int(how.flags&^drop) | unix.O_CLOEXEC
 }
 
 // fsuid is the id that the caller's files belong to.

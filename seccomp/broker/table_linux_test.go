@@ -27,8 +27,12 @@ type outcomes map[string][]string
 // probeTable runs every situation in a folder of its own.
 func probeTable(folder string) any {
 	runtime.LockOSThread()
+	return runSituations(folder, situations())
+}
+
+func runSituations(folder string, list []situation) outcomes {
 	result := outcomes{}
-	for _, s := range situations() {
+	for _, s := range list {
 		r := &recorder{dir: filepath.Join(folder, s.name)}
 		err := os.Chdir(r.dir)
 		if errors.Is(err, os.ErrNotExist) {
@@ -82,6 +86,7 @@ func (r *recorder) fd(what string, fd int, err error) {
 	own, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	link, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	link = strings.ReplaceAll(link, r.dir, "DIR")
+	link = strings.ReplaceAll(link, fmt.Sprintf("/proc/%d", os.Getpid()), "/proc/PID")
 	link = inodeInName.ReplaceAllString(link, "/#N")
 	if strings.HasPrefix(link, "pipe:") || strings.HasPrefix(link, "socket:") {
 		link = link[:5]
