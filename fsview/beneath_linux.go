@@ -19,6 +19,9 @@ func (c *compiler) sourceOf(s Step, fd ns.Slot) ns.Slot {
 	if !ok {
 		return c.copyTree(s.Path, fd)
 	}
+	if !placesByOpenat2() {
+		return c.copyTree(s.Path, fd)
+	}
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	rel := strings.TrimPrefix(s.Path[len(root):], "/")

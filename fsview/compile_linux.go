@@ -51,6 +51,7 @@ type compiler struct {
 	place    map[string]ns.Slot // their own places, for write roots; they lead beneath the copies
 	attached map[string]Kind    // the steps done so far, by path
 	hide     map[string]int     // number of the in-memory directory, by path
+	above    ns.Slot            // the directory above what was opened last; 0: none (openByName)
 	faked    int                // masks and supplied files made so far
 
 	devices [len(devNodes)]ns.Slot
@@ -119,6 +120,9 @@ func (c *compiler) setAttr(op, subject string, dir ns.Arg, path string, flags in
 
 // open appends the opening of an absolute path that holds no link, as a place only (O_PATH).
 func (c *compiler) open(path string) ns.Slot {
+	if !placesByOpenat2() {
+		return c.openByName(path)
+	}
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	if path == "/" {
 		how.Resolve = 0
@@ -128,6 +132,9 @@ func (c *compiler) open(path string) ns.Slot {
 
 // openLink is open for a path whose last component is a link that is meant itself.
 func (c *compiler) openLink(path string) ns.Slot {
+	if !placesByOpenat2() {
+		return c.openByName(path) // it follows no link, at the end neither
+	}
 	dir := c.open(filepath.Dir(path))
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC}
 	s := c.p.Call("open", path, unix.SYS_OPENAT2, dir.Arg(), c.p.Str(filepath.Base(path)), ns.Pointer(c.p, how), ns.Int(unix.SizeofOpenHow))

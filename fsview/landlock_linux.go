@@ -81,27 +81,30 @@ func handled(abi int) (bits uint64) {
 	return bits
 }
 
+// rulesetSize is of struct landlock_ruleset_attr with zeros behind it, as every kernel takes it. It tells the filters of a sandbox
+// of srt around this one that the ruleset is srt's (rules.innerLayer in package seccomp).
+const rulesetSize = 512
+
 // parentFD is the offset of parent_fd in struct landlock_path_beneath_attr, which the kernel packs.
 const parentFD = 8
 
 // CompileLandlock appends the making of the ruleset and gives the descriptor for CompileRestrict. It belongs after
 // Compile: the rules name objects of the finished view.
 func (pl *Plan) CompileLandlock(p *ns.Program, opts CompileOptions) ns.Slot {
-	attr := &[3]uint64{}
-	size := 8
+	attr := &[rulesetSize / 8]uint64{}
 	if !pl.Unrestricted && !opts.NestedNamespaces {
 		attr[0] = handled(opts.LandlockABI)
 	}
 	if opts.LandlockABI >= ScopeABI {
-		attr[2], size = unix.LANDLOCK_SCOPE_SIGNAL, 24
+		attr[2] = unix.LANDLOCK_SCOPE_SIGNAL
 		if !opts.OwnAbstractNames {
 			attr[2] |= unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 		}
 	}
-	if *attr == [3]uint64{} {
+	if *attr == [rulesetSize / 8]uint64{} {
 		return 0
 	}
-	set := p.Call("make the Landlock ruleset", "", unix.SYS_LANDLOCK_CREATE_RULESET, ns.Pointer(p, attr), ns.Int(size), ns.Int(0))
+	set := p.Call("make the Landlock ruleset", "", unix.SYS_LANDLOCK_CREATE_RULESET, ns.Pointer(p, attr), ns.Int(rulesetSize), ns.Int(0))
 	if attr[0] == 0 {
 		return set
 	}

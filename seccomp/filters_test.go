@@ -106,15 +106,15 @@ func TestFilters_CommonCallsReadNoArgument(t *testing.T) {
 		"unix":          {callSocket, callSocketpair},
 		"unix-datagram": {callSocket, callSocketpair},
 		"ioctl-names":   {callIoctl},
-		"names":         {callIoctl, callOpen, callOpenat},
-		"opens":         {callIoctl},
-		"network":       {callGetsockopt, callSendto, callSendmsg, callSendmmsg},
+		"names":         {callLandlock, callIoctl, callOpen, callOpenat},
+		"opens":         {callLandlock, callIoctl},
+		"network":       {callLandlock, callGetsockopt, callSendto, callSendmsg, callSendmmsg},
 
 		"observe-writes": {callOpen, callOpenat},
-		"changes":        append([]numbers{callIoctl, callOpen, callOpenat, callSetpriority, callIoprioSet}, slices.Collect(maps.Values(numberedCalls))...),
+		"changes":        append([]numbers{callLandlock, callIoctl, callOpen, callOpenat, callSetpriority, callIoprioSet}, slices.Collect(maps.Values(numberedCalls))...),
 
 		"confined-sockets": {callSocket, callSetsockopt},
-		"confined-network": {callSendto, callSendmsg, callSendmmsg},
+		"confined-network": {callLandlock, callSendto, callSendmsg, callSendmmsg},
 	}
 	for filter, byArch := range parsed(t, "filters") {
 		for arch, program := range byArch {

@@ -68,7 +68,7 @@ func wantChanges(arch string, d sim.Data) uint32 {
 		n == callSetpriority.on(arch) && (uint32(d.Args[0]) != 0 || !self),
 		n == callIoprioSet.on(arch) && (uint32(d.Args[0]) != 1 || !self):
 		return userNotif
-	case n == callLandlock.on(arch):
+	case n == callLandlock.on(arch) && d.Args[1]&innerLayer == 0:
 		return errnoBit | 95
 	case changedNewer[n] != 0:
 		return errnoBit | changedNewer[n]

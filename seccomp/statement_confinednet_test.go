@@ -31,7 +31,7 @@ func wantConfinedNet(filter, arch string, d sim.Data) uint32 {
 		}
 	}
 	switch n := d.Number; {
-	case n == callLandlock.on(arch):
+	case n == callLandlock.on(arch) && d.Args[1]&innerLayer == 0:
 		return errnoBit | 95
 	case (n == callSendto.on(arch) || n == callSendmmsg.on(arch)) && d.Args[3]&fastopen != 0,
 		n == callSendmsg.on(arch) && d.Args[2]&fastopen != 0:

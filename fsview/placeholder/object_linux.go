@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,6 +42,23 @@ func openDir(p string) (fd int, err error) {
 		fd, err = unix.Openat2(unix.AT_FDCWD, p, how)
 		return err
 	})
+	if errors.Is(err, unix.ENOSYS) { // a sandbox of srt around this process cannot give it such a descriptor
+		return openDirByName(p)
+	}
+	return fd, err
+}
+
+// openDirByName is openDir, name by name: a link on the way is no directory (ENOTDIR).
+func openDirByName(p string) (int, error) {
+	fd, err := open(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY)
+	for _, name := range strings.FieldsFunc(p, func(r rune) bool { return r == '/' }) {
+		if err != nil {
+			break
+		}
+		dir := fd
+		fd, err = open(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+		unix.Close(dir)
+	}
 	return fd, err
 }
 
