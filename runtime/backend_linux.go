@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/runtime/config"
@@ -39,11 +38,23 @@ func (c *Cmd) start() (process, error) {
 		p.release()
 		return nil, err
 	}
-	p.how.hostProc = procRefused.Load()
-	err := p.begin()
-	for p.otherAttempt(err) {
+	choice, err := chooseMode(c.cfg.EnableWeakerNestedSandbox)
+	if err != nil {
+		p.release()
+		return nil, err
+	}
+	p.how.setMode(choice.mode)
+	err = p.begin()
+	for err != nil {
+		another, why := p.otherAttempt(err)
+		if !another {
+			err = errors.Join(err, why)
+			break
+		}
 		p.how.again = true
-		p.launch.giveBack()
+		if p.launch != nil {
+			p.launch.giveBack()
+		}
 		err = p.begin()
 	}
 	if err != nil {
@@ -54,21 +65,20 @@ func (c *Cmd) start() (process, error) {
 }
 
 // otherAttempt changes how the launch is tried, if it failed in a way that another one may avoid: what is begun again begins with
-// another process, since filters and mounts were chosen for the first.
-func (p *linuxProcess) otherAttempt(err error) bool {
+// another process, since filters and mounts were chosen for the first. The error adds to a failure that no other one avoids.
+func (p *linuxProcess) otherAttempt(err error) (bool, error) {
 	log := p.cmd.sandbox.opts.logger
 	if refused, ok := errors.AsType[*hooksError](err); ok {
 		log.Debug("the command is started with the broker", "reason", refused.Error())
 		p.how.withoutHooks = refused
-		return true
+		return true, nil
 	}
-	if !p.how.hostProc && fsview.FreshProcRefused(err) {
-		log.Debug("the command is started in mode nested", "reason", err.Error())
-		procRefused.Store(true)
-		p.how.hostProc = true
-		return true
+	mode, another, why := lesserMode(p.how.mode, err, p.cmd.cfg.EnableWeakerNestedSandbox)
+	if another {
+		log.Debug("the command is started in mode "+mode.String(), "reason", err.Error())
+		p.how.setMode(mode)
 	}
-	return false
+	return another, why
 }
 
 // begin makes the namespaces and, at the same time, the plan: the two take about as long as one another, and neither
@@ -80,6 +90,9 @@ func (p *linuxProcess) begin() error {
 	h, err := readIdentity()
 	if err != nil {
 		return err
+	}
+	if p.how.mode == ModeConfined { // fails closed: what follows is about namespaces
+		return &ModeError{Possible: ModeConfined, Reasons: []string{"this system gives mode confined alone, which this version of srt does not have"}}
 	}
 	timing := p.cmd.sandbox.opts.timing
 	timing("identities read")

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/probe"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/runtime/violation"
 	"github.com/srt-sandbox/srt/seccomp"
@@ -23,7 +23,7 @@ const (
 
 // brokerAvailable tells whether a sandbox started from here can have a broker. It does not change while this process
 // loads no filter.
-var brokerAvailable = sync.OnceValue(notify.Available)
+var brokerAvailable = probe.Notify.Err
 
 // writeFilters appends the filters. With a broker, its listener and the ruleset for its hands go to the host side.
 func (l *launch) writeFilters(p *ns.Program, ruleset ns.Slot) {

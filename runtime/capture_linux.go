@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/srt-sandbox/srt/probe"
 	"github.com/srt-sandbox/srt/proxy"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
@@ -29,15 +30,20 @@ const (
 
 // chooseCapture decides whether connections are captured.
 func (l *launch) chooseCapture() {
-	l.uncaptured = brokerAvailable()
+	l.uncaptured = noCapture()
 	if l.uncaptured != nil {
 		l.cmd.sandbox.opts.logger.Debug("connections are not captured: programs that ignore the proxy variables reach nothing",
 			"why", l.uncaptured.Error())
 	}
 }
 
-// noCapture tells why connections of programs are not captured, nil if they are.
-func noCapture() error { return brokerAvailable() }
+// noCapture tells why connections of programs are not captured, nil if they are: the broker connects a duplicate of the very socket.
+func noCapture() error {
+	if err := brokerAvailable(); err != nil {
+		return err
+	}
+	return probe.PidfdGetfd.Err()
+}
 
 // captured tells whether connections are captured.
 func (l *launch) captured() bool { return l.uncaptured == nil }

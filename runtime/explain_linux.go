@@ -14,11 +14,15 @@ func (c *Cmd) explain() (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.prepare(h, attempt{dry: true})
+	how, told, err := c.dryAttempt()
 	if err != nil {
 		return nil, err
 	}
-	e := &Explanation{Mode: "full", Directory: l.plan.Dir, Environment: l.env, Warnings: slices.Concat(c.masks.warnings, l.plan.Warnings), Notes: l.plan.Notes}
+	l, err := c.prepare(h, how)
+	if err != nil {
+		return nil, err
+	}
+	e := &Explanation{Mode: l.mode.String(), Directory: l.plan.Dir, Environment: l.env, Warnings: slices.Concat(told, c.masks.warnings, l.plan.Warnings), Notes: l.plan.Notes}
 	if !l.plan.Unrestricted && !l.plan.RootWritable {
 		e.Mounts = append(e.Mounts, PlannedMount{Kind: fsview.ReadOnly.String(), Path: "/", Why: "everything that no write root covers (FS-48)"})
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/bpf"
+	"github.com/srt-sandbox/srt/probe"
 )
 
 // nameHooks are a session's hooks in the kernel, which refuse denied names that do not exist (FS-30). They are loaded when
@@ -46,9 +47,17 @@ type hookSession interface {
 
 type thisKernel struct{}
 
-func (thisKernel) supported() error { return bpf.Supported() }
+func (thisKernel) supported() error {
+	if err := probe.BPF.Withheld(); err != nil {
+		return err
+	}
+	return bpf.Supported()
+}
 
 func (thisKernel) load() (hookEnforcer, error) {
+	if err := probe.BPF.Withheld(); err != nil {
+		return nil, err
+	}
 	e, err := bpf.Load()
 	if err != nil {
 		return nil, err

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/probe"
 	"github.com/srt-sandbox/srt/runtime/policy"
 	"github.com/srt-sandbox/srt/seccomp"
 )
@@ -35,12 +35,18 @@ type host struct {
 }
 
 // landlockABI is asked once: it does not change while the kernel runs.
-var landlockABI = sync.OnceValues(syscall.LandlockGetABIVersion)
+func landlockABI() (int, error) {
+	r := probe.Landlock.Probe()
+	return r.Value, r.Err
+}
 
 // checkPlatform says whether commands can be confined here at all. What only shows when namespaces are made is reported
 // by the first launch.
 func checkPlatform() error {
 	if err := seccomp.Supported(); err != nil {
+		return err
+	}
+	if _, err := probe.Forced(); err != nil {
 		return err
 	}
 	abi, err := landlockABI()
@@ -58,9 +64,17 @@ func checkPlatform() error {
 // readIdentity asks what the new process is made with. It may change between launches.
 func readIdentity() (host, error) {
 	h := host{uid: os.Geteuid(), gid: os.Getegid()}
-	_, err := os.Lstat("/proc/self/ns/cgroup")
-	h.cgroupNS = err == nil
+	h.cgroupNS = hasCgroupNamespaces()
 	return h, h.chooseMaps()
+}
+
+// hasCgroupNamespaces tells whether to ask for one. What else may refuse it shows when a start has failed.
+func hasCgroupNamespaces() bool {
+	if fullRefused.Load() {
+		return probe.CgroupNamespace.Probe().Present()
+	}
+	_, err := os.Lstat("/proc/self/ns/cgroup")
+	return err == nil && probe.CgroupNamespace.Withheld() == nil
 }
 
 // readSystem asks the rest.

@@ -63,6 +63,7 @@ type attempt struct {
 	neighbours   bool  // placeholders of other sandboxes are on the disk
 	dry          bool  // to be looked at, not to be started
 	withoutHooks error // begun again, without hooks in the kernel: why
+	mode         Mode  // ModeFull unless something said otherwise; a dry one tells what it would be
 	hostProc     bool  // with the surrounding /proc in the place of a fresh one (mode nested)
 	again        bool  // an earlier attempt has said what there is to say
 }
@@ -266,7 +267,7 @@ func writeNetwork(p *ns.Program) {
 	p.ProhibitRoutes()
 	p.UnpacedTCP()
 	p.Listen(0, httpPort, socksPort)
-	if brokerAvailable() == nil { // as launch.captured
+	if noCapture() == nil { // as launch.captured
 		p.ListenCapture(captureIndex)
 	}
 	p.Ahead()

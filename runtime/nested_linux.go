@@ -1,14 +1,6 @@
 package runtime
 
-import (
-	"fmt"
-	"sync/atomic"
-)
-
-// procRefused remembers for the process that no fresh /proc can be mounted here (fsview.FreshProcRefused): a start tries full
-// mode first and pays for nothing, and after one refusal later starts are in mode nested at once. The surrounding /proc does not
-// lose its masks while this process lives.
-var procRefused atomic.Bool
+import "fmt"
 
 // UnjudgedProcessesError says that no command is started because what a command may open in the surrounding /proc cannot be
 // judged (mode nested). Reason is why system calls cannot be put to srt.

@@ -12,6 +12,7 @@ import (
 	"github.com/srt-sandbox/srt/bpf"
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/probe"
 	"github.com/srt-sandbox/srt/seccomp/broker"
 )
 
@@ -30,6 +31,9 @@ func (h *tracerHolder) acquire() (*bpf.Tracer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tracer == nil {
+		if err := probe.BPF.Withheld(); err != nil {
+			return nil, err
+		}
 		t, err := bpf.LoadTracer()
 		if err != nil {
 			return nil, err
@@ -75,7 +79,7 @@ func (s *sessionTracing) available(dry bool) error {
 	case s.closed:
 		return ErrClosed
 	case dry:
-		return bpf.TracingSupported()
+		return errors.Join(probe.BPF.Withheld(), bpf.TracingSupported())
 	}
 	s.asked = true
 	s.tracer, s.err = sharedTracer.acquire()

@@ -33,7 +33,11 @@ func (c *Cmd) pathJudge() (pathJudge, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.prepare(h, attempt{dry: true})
+	how, _, err := c.dryAttempt()
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.prepare(h, how)
 	if err != nil {
 		return nil, err
 	}
