@@ -60,8 +60,7 @@ type child struct {
 	noFile   rlimit.Limit
 	core     rlimit.Limit // RLIMIT_CORE of the command, if cored is not 0
 	cored    uintptr
-	null     uintptr // Command.Null
-	dev      uintptr // path of what is opened there
+	null     uintptr // Command.Null; what is put there is the last descriptor that came with the word to go on
 	reply    uintptr // where failures are reported: ctlFD, but for a command whose null is at that number
 	blocked  uint64  // signal mask of the command: that of the thread that forked
 	action   sigaction

@@ -61,7 +61,7 @@ type Command struct {
 	// close, once Start has returned. pid 1 closes its copies no earlier than the last other process of the sandbox has
 	// ended, unless it is killed itself.
 	Hold []*os.File
-	// Null is a descriptor number, 3 or more, at which the command finds the sandbox's /dev/null, opened for reading; 0 is
+	// Null is a descriptor number, 3 or more, at which the command finds the host's /dev/null, opened for reading; 0 is
 	// for none. It stands in for a descriptor of the caller's that the command must not have (CLI-30).
 	Null int
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,7 +75,7 @@ func (p *Prepared) Start(cmd *Command) (*Process, error) {
 	err := p.child.become(cmd, proc.program)
 	if err == nil {
 		proc.name = cmd.Args[0]
-		err = proc.sendFiles(message{msgGo, uint32(len(cmd.Hold))}, cmd.Hold)
+		err = proc.hand(cmd)
 	}
 	if err == nil {
 		err = proc.awaitReady()
@@ -86,6 +87,21 @@ func (p *Prepared) Start(cmd *Command) (*Process, error) {
 		return nil, proc.abandon(err)
 	}
 	return proc, nil
+}
+
+// hand sends the word to go on with what pid 1 holds: cmd.Hold, and after these what the command finds at cmd.Null. That is opened
+// here, because an opening in the sandbox may be put to the host side, which cannot read of it in memory that pid 1 still shares.
+func (p *Process) hand(cmd *Command) error {
+	files := cmd.Hold
+	if cmd.Null != 0 {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		defer null.Close()
+		files = append(slices.Clip(files), null)
+	}
+	return p.sendFiles(message{msgGo, uint32(len(files))}, files)
 }
 
 // cloneError says why there is no new process.
@@ -127,8 +143,12 @@ func (ch *child) become(cmd *Command, p *Program) error {
 	if len(cmd.Args) == 0 {
 		return errors.New("ns: a command needs at least its name")
 	}
-	if len(cmd.Hold) > maxFiles {
-		return fmt.Errorf("ns: a sandbox cannot hold %d descriptors; %d is the most", len(cmd.Hold), maxFiles)
+	held := len(cmd.Hold)
+	if cmd.Null != 0 {
+		held++
+	}
+	if held > maxFiles {
+		return fmt.Errorf("ns: a sandbox cannot hold %d descriptors; %d is the most", held, maxFiles)
 	}
 	if cmd.Null != 0 && cmd.Null < ctlFD {
 		return fmt.Errorf("ns: descriptor %d is a standard stream and cannot be the null device beside them", cmd.Null)
@@ -145,7 +165,7 @@ func (ch *child) become(cmd *Command, p *Program) error {
 	ch.shArgv = vector(p, append([]string{"sh", ""}, cmd.Args[1:]...))
 	ch.sh = p.Str("/bin/sh").value
 	if cmd.Null != 0 {
-		ch.null, ch.dev = uintptr(cmd.Null), p.Str(os.DevNull).value
+		ch.null = uintptr(cmd.Null)
 	}
 	if ch.confined != 0 {
 		if err := ch.becomeConfined(p); err != nil {

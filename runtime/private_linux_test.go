@@ -118,6 +118,23 @@ func TestPrivateChannel_CLI30(t *testing.T) {
 	}
 }
 
+// CLI-30: the null device is there as well where every opening is put to the broker, which once failed for all but root: the
+// process that opened it still shared the memory of pid 1, which nobody may read.
+func TestNullDeviceBesideReadPatterns_CLI30(t *testing.T) {
+	cfg := config.Default()
+	cfg.Filesystem.DenyRead = []config.PathEntry{{Path: "**/*.key"}}
+	s, err := New(t.Context(), cfg, WithNullDescriptor(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cmd := s.Shell(t.Context(), "readlink /proc/self/fd/9; cat <&9")
+	cmd.Dir = t.TempDir()
+	if out, err := cmd.Output(); err != nil || string(out) != "/dev/null\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 // FS-51, FS-45, CLI-30: what belongs to the caller has one name at each launch, so that no command reaches it by another.
 func TestSecondNames_FS51_CLI30(t *testing.T) {
 	for _, tt := range []struct {
