@@ -91,14 +91,14 @@ func (p *linuxProcess) begin() error {
 	if err != nil {
 		return err
 	}
-	if p.how.mode == ModeConfined { // fails closed: what follows is about namespaces
-		return &ModeError{Possible: ModeConfined, Reasons: []string{"this system gives mode confined alone, which this version of srt does not have"}}
-	}
 	timing := p.cmd.sandbox.opts.timing
 	timing("identities read")
 	abi, err := landlockABI()
 	if err != nil {
 		return err
+	}
+	if p.how.confines() {
+		return p.beginConfined(h, abi)
 	}
 	p.session = p.cmd.prepared.chooseSession(p.files[0], p.files[1], abi)
 	program, err := ns.NewProgram()
@@ -191,16 +191,21 @@ func (p *linuxProcess) serve() error {
 		if port := external(&s.begun.Network, ports[i%len(ports)]); port != 0 {
 			serve = func() error { return s.proxy.Forward(ln, port) }
 		}
-		p.serving.Add(1)
-		go func() {
-			defer p.serving.Done()
-			// A command that ends closes its listener, a session that ends closes the proxy.
-			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, proxy.ErrServerClosed) {
-				s.opts.logger.Warn("a listener of the sandbox failed", "error", err)
-			}
-		}()
+		p.serveOn(serve)
 	}
 	return nil
+}
+
+// serveOn serves a listener until it is closed.
+func (p *linuxProcess) serveOn(serve func() error) {
+	p.serving.Add(1)
+	go func() {
+		defer p.serving.Done()
+		// A command that ends closes its listener, a session that ends closes the proxy.
+		if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, proxy.ErrServerClosed) {
+			p.cmd.sandbox.opts.logger.Warn("a listener of the sandbox failed", "error", err)
+		}
+	}()
 }
 
 // external gives the port of a proxy on the host's loopback that serves a port of the sandbox in srt's place (NET-64), 0 if

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/probe"
@@ -88,6 +90,11 @@ func (p *linuxProcess) serveBroker() error {
 			return err
 		}
 	}
+	if l.confines() {
+		if err := p.configureConfined(&config); err != nil {
+			return err
+		}
+	}
 	if b.server, err = broker.New(config); err != nil {
 		return err
 	}
@@ -103,7 +110,11 @@ func (p *linuxProcess) serveBroker() error {
 
 // keeps are the capabilities that the command and the broker's hands keep.
 func (l *launch) keeps() ns.Capabilities {
-	if l.host.uid == 0 {
+	switch {
+	case l.host.uid == 0 && l.cfg.AllowNestedUserNamespaces:
+		// Who makes a user namespace that has an id 0 maps its own to it, or all, with this alone (user_namespaces(7)).
+		return rootKeeps | ns.CapabilitySet(unix.CAP_SETFCAP)
+	case l.host.uid == 0:
 		return rootKeeps
 	}
 	return 0

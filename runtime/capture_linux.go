@@ -30,7 +30,9 @@ const (
 
 // chooseCapture decides whether connections are captured.
 func (l *launch) chooseCapture() {
-	l.uncaptured = noCapture()
+	if l.uncaptured = noCapture(); l.confines() {
+		l.uncaptured = errConfinedNetwork
+	}
 	if l.uncaptured != nil {
 		l.cmd.sandbox.opts.logger.Debug("connections are not captured: programs that ignore the proxy variables reach nothing",
 			"why", l.uncaptured.Error())
@@ -49,7 +51,9 @@ func noCapture() error {
 func (l *launch) captured() bool { return l.uncaptured == nil }
 
 // brokered tells whether the sandbox has a broker.
-func (l *launch) brokered() bool { return l.captured() || l.guard.Names() || l.observed() }
+func (l *launch) brokered() bool {
+	return l.confines() || l.captured() || l.guard.Names() || l.observed()
+}
 
 // socketFilters are the filters about connections and Unix sockets. Each is lifted by its own key alone.
 func (l *launch) socketFilters() (filters []seccomp.Filter) {

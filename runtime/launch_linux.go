@@ -44,8 +44,9 @@ type launch struct {
 	held      *heldNames        // nil unless placeholders do
 	// uncaptured says why connections are not captured, nil if they are.
 	uncaptured error
-	trust      launched // what the command is told to trust
-	sockets    []string // locations of Unix sockets of the host that the command may connect to
+	view       confinedView // in mode confined alone
+	trust      launched     // what the command is told to trust
+	sockets    []string     // locations of Unix sockets of the host that the command may connect to
 	// socketEntries are the same with the entries behind them.
 	socketEntries []policy.PathRule
 	socketRules   *socketRules // nil where nobody asks
@@ -60,12 +61,13 @@ type launch struct {
 
 // attempt is how a launch is tried. The zero value is the first one.
 type attempt struct {
-	neighbours   bool  // placeholders of other sandboxes are on the disk
-	dry          bool  // to be looked at, not to be started
-	withoutHooks error // begun again, without hooks in the kernel: why
-	mode         Mode  // ModeFull unless something said otherwise; a dry one tells what it would be
-	hostProc     bool  // with the surrounding /proc in the place of a fresh one (mode nested)
-	again        bool  // an earlier attempt has said what there is to say
+	neighbours   bool   // placeholders of other sandboxes are on the disk
+	dry          bool   // to be looked at, not to be started
+	withoutHooks error  // begun again, without hooks in the kernel: why
+	mode         Mode   // ModeFull unless something said otherwise; a dry one tells what it would be
+	hostProc     bool   // with the surrounding /proc in the place of a fresh one (mode nested)
+	ports        [2]int // of the proxies on the host's loopback, HTTP and SOCKS (mode confined)
+	again        bool   // an earlier attempt has said what there is to say
 }
 
 // prepare compiles the settings for one command against the surroundings as they are now (LIB-16). A dry one changes
@@ -156,7 +158,7 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 		Private: l.private(), PrivateFiles: slices.Concat(s.opts.privateFiles, l.trust.hidden), TrustFiles: l.trust.shown, TrustDirs: l.trust.dirs,
 		Program: exe, OwnFiles: s.opts.ownFiles, ExtraWrite: extra,
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
-		HideSSHConfigDir: !l.host.mapsAll, KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
+		HideSSHConfigDir: !l.host.mapsAll && !l.confines(), KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
 		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts), Supplied: l.supplied(),
 		ForeignProcesses: l.hostProc && !l.cfg.EnableWeakerNestedSandbox,
 	})
@@ -188,7 +190,12 @@ func (l *launch) planNames(in fsview.Input) (*fsview.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan, err = l.holdNames(in, plan); err != nil {
+	if l.confines() {
+		err = l.holdConfined(plan)
+	} else {
+		plan, err = l.holdNames(in, plan)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if l.again {
@@ -210,8 +217,9 @@ func (l *launch) build(in fsview.Input) (*fsview.Plan, error) {
 func (l *launch) composeEnv(base []string, exe string, tmp tempDir) {
 	s := l.cmd.sandbox
 	unset, replace := l.cmd.masks.variables()
+	http, socks := l.proxyPorts()
 	in := policy.EnvironInput{
-		Base: base, HTTPPort: httpPort, SOCKSPort: socksPort, Token: s.secret(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
+		Base: base, HTTPPort: http, SOCKSPort: socks, Token: s.secret(), User: policy.ProxyUser(l.cmd.Key()), Restricted: true,
 		Debug: l.cmd.Debug, Unset: unset, Replace: replace, Trust: l.trust.variables, JavaOptions: l.trust.java,
 		AWSKey: l.cmd.masks.signsAWS(), SafeDirectories: l.cfg.Git.SafeDirectories,
 		SSHCommand: policy.SSHCommand(exe), PWD: l.plan.Dir, JavaAgent: l.cfg.JavaAgentJarPath,
@@ -251,6 +259,10 @@ func candidates(name string, env []string) []string {
 
 // chooseFilters stacks the system call filters that the settings ask for. Each is lifted by its own key alone.
 func (l *launch) chooseFilters() {
+	if l.confines() {
+		l.chooseConfinedFilters()
+		return
+	}
 	l.filters = []seccomp.Filter{seccomp.Base()}
 	if !l.cfg.AllowNestedUserNamespaces {
 		l.filters = append(l.filters, seccomp.Namespaces())

@@ -48,6 +48,9 @@ func (l *launch) chooseMonitor() {
 		return
 	}
 	noTracer := s.tracing.available(l.dry)
+	if l.confines() {
+		noTracer = errNoNamespace
+	}
 	if noTracer == nil {
 		l.watch = watchTraced
 	} else if noListener := brokerAvailable(); noListener == nil {

@@ -205,7 +205,7 @@ func (w *writableParts) around(location string) bool {
 
 // ruleSockets makes the rules about sockets of the host, once there is a plan. It must be before the command exists.
 func (l *launch) ruleSockets() {
-	if l.dry || !l.captured() || l.cfg.Network.AllowAllUnixSockets || len(l.sockets) == 0 {
+	if l.dry || !l.captured() && !l.confines() || l.cfg.Network.AllowAllUnixSockets || len(l.sockets) == 0 {
 		return
 	}
 	l.socketRules = newSocketRules(l.sockets, l.plan, l.cmd.sandbox.opts.warn)
