@@ -189,7 +189,7 @@ func (c *compiler) protectKernelPaths() {
 			continue
 		}
 		switch {
-		case k.how == readOnly && (c.opts.HostProc || len(c.opts.ProcEntries) > 0): // attachProc has done it
+		case k.how == readOnly && (len(c.opts.ProcEntries) > 0 || c.opts.HostProc && c.opts.procStays()): // attachProc has done it
 		case k.how == readOnly:
 			bound := c.bind(k.path, k.path, unix.MS_REC)
 			c.setAttr("restrict the mount at", k.path, ns.Int(unix.AT_FDCWD), k.path, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: attrReadOnly})

@@ -24,6 +24,14 @@ func FreshProcRefused(err error) bool {
 	return step.Subject == ns.UserNamespaceLimit && errors.Is(step, unix.EROFS)
 }
 
+// procStays tells whether nothing of the sandbox's /proc has to be told apart from the rest.
+func (o *CompileOptions) procStays() bool {
+	if o.HostProc {
+		return !o.NestedNamespaces
+	}
+	return len(o.ProcEntries) == 0
+}
+
 // openProc makes what attachProc attaches, before anything covers the surrounding /proc. That is copied with all that is
 // mounted in it: the kernel does not part what a container's mounts cover from what covers it (MNT_LOCKED,
 // mount_namespaces(7)), and takes off none of the attributes that it has.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -150,26 +151,33 @@ func firstRecord(buf []byte) ([]byte, bool) {
 	return buf[:size], true
 }
 
-// attachProc puts the sandbox's /proc over the yard: the one of the new pid namespace, or a copy of the surrounding one, which is
-// read-only as a whole.
+// attachProc puts the sandbox's /proc over the yard: the one of the new pid namespace, or a copy of the surrounding one. That is
+// read-only as a whole, unless the command may make user namespaces: it writes their id maps there.
 //
 // Its entries that are not of processes are the kernel's, shared with every /proc of the machine: a change of their mode
 // or owner, for which procfs asks no more than to be their owner, shows on the host. Where user id 0 is the host's, each
 // gets a read-only mount of its own. They are copied while all of /proc is read-only, which spares the setting of each.
 func (c *compiler) attachProc() {
-	if c.opts.HostProc || len(c.opts.ProcEntries) == 0 {
+	if c.opts.procStays() {
 		c.put("/proc", c.proc, c.open("/proc"))
 		return
 	}
 	c.setAttr("restrict the mount at", "/proc", c.proc.Arg(), "", unix.AT_EMPTY_PATH, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	c.put("/proc", c.proc, c.open("/proc"))
+	flags := 0
+	if c.opts.HostProc {
+		flags = unix.MS_REC // what is mounted there is locked to it
+	}
 	for _, name := range c.opts.ProcEntries {
 		if hiddenInProc(name) {
 			continue
 		}
-		c.bind("/proc/"+name, "/proc/"+name, 0)
+		c.bind("/proc/"+name, "/proc/"+name, flags)
 	}
 	c.setAttr("open for processes' own entries", "/proc", ns.Int(unix.AT_FDCWD), "/proc", 0, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
+	if c.opts.HostProc {
+		c.p.Tolerate(syscall.EPERM) // the surrounding one is read-only as a whole
+	}
 }
 
 // hiddenInProc tells whether the table of system.go covers an entry of /proc anyway.

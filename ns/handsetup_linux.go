@@ -3,7 +3,6 @@ package ns
 import (
 	"errors"
 	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +28,7 @@ func (p *Prepared) AllowHands() error {
 		p.process.hands = true
 		return nil
 	}
-	dir := "/proc/" + strconv.Itoa(p.process.pid) + "/ns/"
+	dir := procDir(p.process.pid) + "ns/"
 	for i, n := range namespaceFiles {
 		if p.namespaces&n.flag == 0 {
 			continue
@@ -50,7 +49,7 @@ func (p *Prepared) UserNamespace() (*os.File, error) {
 	if p.process.confined {
 		return nil, &StepError{Op: "open the user namespace of", Subject: "a confined sandbox", Err: os.ErrNotExist}
 	}
-	path := "/proc/" + strconv.Itoa(p.process.pid) + "/ns/user"
+	path := procDir(p.process.pid) + "ns/user"
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, p.process.ended(&StepError{Op: "open the namespace", Subject: path, Err: err})

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -193,7 +192,7 @@ func vector(p *Program, words []string) *uintptr {
 // writeMaps gives the new user namespace its identities (user_namespaces(7)). Only the host side can map more than its
 // own id.
 func writeMaps(pid int, c *Config) error {
-	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	dir := procDir(pid)
 	if c.DenySetgroups {
 		if err := writeFile(dir+"setgroups", "deny"); err != nil {
 			return err

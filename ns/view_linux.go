@@ -2,7 +2,6 @@ package ns
 
 import (
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,12 +10,12 @@ import (
 // program's mounts will show, and the mount namespace, which lasts for as long as the descriptor does. Both are close-on-exec
 // and the caller's to close.
 func (p *Prepared) View() (root, namespace *os.File, err error) {
-	dir := "/proc/" + strconv.Itoa(p.process.pid)
+	dir := procDir(p.process.pid)
 	files := [2]*os.File{}
 	for i, f := range [...]struct {
 		path  string
 		flags int
-	}{{dir + "/root", unix.O_PATH}, {dir + "/ns/mnt", unix.O_RDONLY}} {
+	}{{dir + "root", unix.O_PATH}, {dir + "ns/mnt", unix.O_RDONLY}} {
 		fd, err := unix.Open(f.path, f.flags|unix.O_CLOEXEC, 0)
 		if err != nil {
 			closeAll(files[:])

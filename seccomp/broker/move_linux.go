@@ -78,7 +78,7 @@ func (c *call) renameBetween(t twoPaths) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
-	target, errno := c.locate(t.end, t.to, 0)
+	target, errno := c.renameTarget(t)
 	if errno != 0 {
 		return failed(errno)
 	}
@@ -87,6 +87,9 @@ func (c *call) renameBetween(t twoPaths) outcome {
 	}
 	if out, denied := c.judgeRename(old, target, t.flags); denied {
 		return out
+	}
+	if c.rooted() && (c.isMountPoint(old) || c.isMountPoint(target)) {
+		return failed(unix.EBUSY)
 	}
 	if c.follows() {
 		c.tellMove(old, target)

@@ -147,6 +147,9 @@ func (c *call) openObject(at place, i *info, how openHow) outcome {
 	if out, denied := c.judgeObject(at, i, how); denied {
 		return out
 	}
+	if c.unwritable(at.object, i, how) {
+		return failed(unix.EACCES)
+	}
 	if c.passes(at.object, i) {
 		return outcome{proceed: true}
 	}

@@ -29,7 +29,7 @@ const procRootIno = 1
 
 // walk finds what locate does, without the kernel's help for the whole path.
 func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno) {
-	if resolve&^unix.RESOLVE_NO_MAGICLINKS != 0 {
+	if resolve&^(unix.RESOLVE_NO_MAGICLINKS|unix.RESOLVE_NO_SYMLINKS) != 0 {
 		return place{}, unix.EACCES // it stays within bounds that a walk does not know
 	}
 	c.noMagic = resolve != 0
@@ -42,7 +42,7 @@ func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno
 		final := rest == ""
 		name = c.ownName(cur, name)
 		if target, ok := c.selfLink(cur, name); ok && !final {
-			if c.tooManyLinks() {
+			if resolve&unix.RESOLVE_NO_SYMLINKS != 0 || c.tooManyLinks() {
 				return place{}, unix.ELOOP
 			}
 			path = target + "/" + rest
@@ -57,6 +57,11 @@ func (c *call) walk(o origin, path string, resolve uint64) (place, syscall.Errno
 		}
 		if final {
 			return place{dir: cur, last: lastOf(path, name), object: object}, 0
+		}
+		if resolve&unix.RESOLVE_NO_SYMLINKS != 0 {
+			if i, errno := c.look(object); errno != 0 || i.kind() == unix.S_IFLNK {
+				return place{}, unix.ELOOP
+			}
 		}
 		next, target, errno := c.follow(cur, name, object)
 		switch {
