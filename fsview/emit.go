@@ -115,7 +115,7 @@ func (b *builder) step(n *node, s state, reg region) error {
 	default:
 		out.Kind, cause = ReadOnly, s.deny
 		if n.info.passesReadOnly() {
-			out.Kind = HideFile
+			out.Kind, out.Unwritable = HideFile, cause.why()
 			b.note("%s: a read-only mount does not keep a command from writing into the pipe or socket %q, which is hidden instead "+
 				"(FS-31)", cause.label(), n.path)
 		}

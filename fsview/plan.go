@@ -62,8 +62,8 @@ type Step struct {
 	// /dev an object that is no longer there needs no hiding (FS-47).
 	Late bool
 	Why  string // the entry or name behind it and its rule, for example "filesystem.denyWrite.0 (FS-26)"
-	// Unwritable is the Why of the deny for whose sake a Reveal shows what a write root covers read-only. Empty where no list
-	// grants writing, and for other kinds.
+	// Unwritable is the Why of the deny for whose sake a Reveal shows what a write root covers read-only, empty where no list
+	// grants writing; and of the deny of writing alone for whose sake a HideFile hides a pipe or socket. Empty for other kinds.
 	Unwritable string
 }
 

@@ -1,0 +1,194 @@
+package fsview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/srt-sandbox/srt/runtime/policy"
+)
+
+// A sandbox without mounts of its own (mode confined, docs/modes.md) is held to the same plan in another way:
+//
+//	what a command changes   by the broker, to which every such call is put, with what ConfinedJudge says of its location
+//	what a command reads     by Landlock, which is given what may be read around that which may not (ReadRules)
+//	what no wall can show    refused before anything starts (ConfineError): another content in the place of a file, and a
+//	                         part of a place that can be written to which cannot be read
+
+// ConfineInput is what confined mode has to know beside a plan.
+type ConfineInput struct {
+	// Tree is the disk that the plan was made of. Only directories on the way to what is hidden are listed.
+	Tree Tree
+	// UID is the effective user id of the caller, as in Input.
+	UID int
+	// ExtraWrite is Input's: of it counts what lies in /dev/shm, which a sandbox with mounts has its own of.
+	ExtraWrite []string
+	// AllUnixSockets leaves abstract sockets of the host in reach (network.allowAllUnixSockets).
+	AllUnixSockets bool
+}
+
+// Refusal is one thing that the settings ask for and that cannot be had without mounts.
+type Refusal struct {
+	Setting string // the place in the settings, or what else asks for it: "private file"
+	Entry   string // the entry as written, empty if none is behind it
+	Path    string // the location that it is about
+	Why     string // why it cannot be had, and what to do
+}
+
+// ConfineError lists all that keeps a plan from being held in mode confined, in the order of the plan.
+type ConfineError struct{ Refusals []Refusal }
+
+func (e *ConfineError) Error() string {
+	var text strings.Builder
+	text.WriteString("without mounts (mode confined) the settings cannot be held:")
+	for _, r := range e.Refusals {
+		fmt.Fprintf(&text, "\n  %s", r.Setting)
+		if r.Entry != "" {
+			fmt.Fprintf(&text, " (%q)", r.Entry)
+		}
+		fmt.Fprintf(&text, ": %q %s", r.Path, r.Why)
+	}
+	return text.String()
+}
+
+// The reasons of refusals. Each says what to do.
+const (
+	whyMask = "cannot show another content than it has, which takes a mount: deny the file (\"mode\": \"deny\"), or mask a variable instead of it"
+	whyHide = "lies in a place that can be written to, where what may be read can only be said of all of it: " +
+		"take it out of filesystem.allowWrite by naming the directories beside it, or deny writing alone (filesystem.denyWrite)"
+	whyProc = "lies in /proc, where entries come and go with processes, so that the others cannot be listed: deny /proc as a whole, or nothing in it"
+	whyShm  = "lies in /dev/shm, which is the host's own here and is granted as a whole: take /dev/shm out of filesystem.allowWrite, or the entry out"
+	whyMany = "takes more Landlock rules than the %d that srt gives: name a directory with fewer names beside it"
+	whyList = "lies beneath %q, which cannot be listed (%v), so that what is beside it cannot be granted: deny that directory instead"
+)
+
+// Confined is a plan as mode confined holds it. It is immutable and safe for concurrent use.
+type Confined struct {
+	plan *Plan
+	in   ConfineInput
+	// read are what a command may read, write what the hands may change.
+	read  []ReadRule
+	write []WritableRule
+	// judged says that something in a place that can be written to is hidden, which openings have to be judged for.
+	judged bool
+	marks  []mark
+}
+
+// Confine says how a plan is held without mounts. The plan must not change afterwards. The error is a *ConfineError.
+func Confine(pl *Plan, in ConfineInput) (*Confined, error) {
+	c := &confiner{Confined: &Confined{plan: pl, in: in}, judge: NewJudge(pl)}
+	for i := range pl.Steps {
+		c.step(&pl.Steps[i])
+	}
+	c.shm()
+	if len(c.refused) == 0 {
+		c.grantReading()
+	}
+	if len(c.refused) > 0 {
+		return nil, &ConfineError{c.refused}
+	}
+	return c.Confined, nil
+}
+
+// confiner carries one Confine.
+type confiner struct {
+	*Confined
+	judge   *Judge
+	refused []Refusal
+	shown   []Step // reveals
+	same    map[Identity]bool
+}
+
+// refuse notes what cannot be had, with what asks for it.
+func (c *confiner) refuse(why, path, text string) {
+	rule, entry := c.judge.causes.split(why)
+	c.refused = append(c.refused, Refusal{Setting: rule, Entry: entry, Path: path, Why: text})
+}
+
+// isSetting tells an entry of the settings from a rule of srt's own.
+func isSetting(why string) bool {
+	return strings.HasPrefix(why, "filesystem.") || strings.HasPrefix(why, "credentials.")
+}
+
+// conceals reports whether a step stands for something that must not be read. An empty directory stands in for one that is no
+// secret but that ssh does not like in a user namespace (FS-24), a supplied file for one that a network namespace makes
+// wrong (NET-7), and some hidden files for ones that must not be written to: what is there is judged here.
+func (s *Step) conceals() bool {
+	return s.Kind == HideDir || s.Kind == Mask || s.Kind == HideFile && s.Unwritable == ""
+}
+
+// step sorts one step out.
+func (c *confiner) step(s *Step) {
+	switch {
+	case s.Kind == Reveal || s.Kind == RevealWritable:
+		c.shown = append(c.shown, *s)
+	case s.Kind == Mask:
+		c.refuse(s.Why, s.Path, whyMask)
+	case !s.conceals(), policy.Covers("/dev", s.Path) && s.Path != "/dev": // of /dev the usual devices show alone
+	case policy.Covers("/proc", s.Path) && s.Path != "/proc":
+		if isSetting(s.Why) {
+			c.refuse(s.Why, s.Path, whyProc)
+		}
+	case c.judge.around(s.Path) == zoneWritable && isSetting(s.Why):
+		c.refuse(s.Why, s.Path, whyHide)
+	case c.judge.around(s.Path) == zoneWritable:
+		c.judged = true
+	default:
+		c.mark(s)
+	}
+}
+
+// mark notes what must not be read, and, of a file, that the object is granted under no other name that is listed (FS-45).
+func (c *confiner) mark(s *Step) {
+	m := mark{path: s.Path, dir: s.Dir, why: s.Why}
+	if !s.Late {
+		m.id = s.ID
+	}
+	c.marks = append(c.marks, m)
+	if s.Dir {
+		return
+	}
+	if c.same == nil {
+		c.same = map[Identity]bool{}
+	}
+	c.same[s.ID] = true
+}
+
+// sharedMemory is what mode confined grants only where a list names it. Elsewhere each sandbox has its own (FS-47).
+const sharedMemory = "/dev/shm"
+
+// shm sets what may be changed: the write roots, and what the lists name in /dev/shm.
+func (c *confiner) shm() {
+	c.write = append(c.write, c.plan.Writable...)
+	granted := ""
+	for _, r := range c.plan.Rules.AllowWrite {
+		if !r.Pattern && (policy.Covers(r.Path, sharedMemory) || policy.Covers(sharedMemory, r.Path)) {
+			granted = sharedMemory
+		}
+	}
+	for _, p := range c.in.ExtraWrite {
+		if policy.Covers(sharedMemory, p) {
+			granted = sharedMemory
+		}
+	}
+	if c.plan.Unrestricted {
+		granted = sharedMemory
+	}
+	if granted == "" {
+		return
+	}
+	c.write = append(c.write, WritableRule{Path: sharedMemory, Dir: true})
+	c.read = append(c.read, ReadRule{Path: sharedMemory, Right: readAll, Dir: true, Listed: true})
+	for _, list := range [...][]policy.PathRule{c.plan.Rules.DenyRead, c.plan.Rules.DenyWrite, c.plan.Rules.CredentialDeny} {
+		for _, r := range list {
+			if policy.Covers(sharedMemory, r.Path) {
+				c.refused = append(c.refused, Refusal{Setting: r.Key, Entry: r.Entry, Path: r.Path, Why: whyShm})
+			}
+		}
+	}
+}
+
+// WriteRules are the places in which hands may change something, the second wall behind the judge. In no order.
+func (c *Confined) WriteRules() []WritableRule { return c.write }
+
+// ReadRules are what a command, and a hand, may read. In path order.
+func (c *Confined) ReadRules() []ReadRule { return c.read }
