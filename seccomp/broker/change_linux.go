@@ -168,56 +168,6 @@ func (c *call) passes(object int, i *info) bool {
 	return err == nil && where != "" && where[0] != '/'
 }
 
-// openChange makes or opens a file in one go: both were judged before, for the very directory and name, and what is there and no
-// regular file of the caller's is left to openSlow.
-func (c *call) openChange(o origin, path string, how openHow) (out outcome, slow bool) {
-	dir, last := splitPath(path)
-	if !how.creates() || how.flags&unix.O_DIRECTORY != 0 || how.resolve != 0 || c.walks || c.s.config.Judge.Reads() ||
-		!isName(last) || strings.HasSuffix(last, "/") {
-		return out, true
-	}
-	parent, errno := c.parentHere(o, dir, 0)
-	if errno != 0 {
-		return out, true
-	}
-	m, errno := c.mounted(parent)
-	where, err := c.where(parent)
-	if errno != 0 || err != nil || !m.known || m.proc || where[0] != '/' || strings.HasSuffix(where, " (deleted)") {
-		return out, true
-	}
-	at := joinLocation(where, last)
-	if _, errno := c.s.config.Changes.Change(at, fsview.AccessCreate); errno != 0 {
-		return out, true
-	}
-	if _, errno := c.s.config.Changes.Change(at, fsview.AccessWrite); errno != 0 {
-		return out, true
-	}
-	return c.create(origin{parent}, "", last, how)
-}
-
-// judgeRenaming judges both names of a rename: what is taken away, what is made, what is replaced.
-func (c *call) judgeRenaming(old, target place, flags uint32) (out outcome, denied bool) {
-	asked := []struct {
-		at     place
-		a      fsview.Access
-		counts bool
-	}{
-		{old, fsview.AccessRemove, true},
-		{target, fsview.AccessRemove, target.object >= 0},
-		{target, fsview.AccessCreate, true},
-		{old, fsview.AccessCreate, flags&(unix.RENAME_EXCHANGE|unix.RENAME_WHITEOUT) != 0},
-	}
-	for _, q := range asked {
-		if !q.counts {
-			continue
-		}
-		if out, denied := c.judgeName(q.at, q.a); denied {
-			return out, true
-		}
-	}
-	return out, false
-}
-
 // judgeLinked judges the object that gets a further name: it can be changed under that. As between two mounts, which is
 // what parts the two in other modes, the answer is EXDEV, from which programs go on to copy.
 func (c *call) judgeLinked(old place) (out outcome, denied bool) {

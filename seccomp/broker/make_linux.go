@@ -49,6 +49,9 @@ func (c *call) make(dirfd int32, path string, m maker) outcome {
 			return c.made(&r)
 		}
 	}
+	if out, slow := c.makeHere(o, path, m); !slow {
+		return out
+	}
 	at, errno := c.locate(o, path, 0)
 	if errno != 0 {
 		return failed(errno)
