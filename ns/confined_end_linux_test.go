@@ -219,12 +219,12 @@ func TestConfined_GoesOn(t *testing.T) {
 
 // TestConfined_SignalAndStop: signals go to the command's group, and a stop is reported and answered as with namespaces.
 func TestConfined_SignalAndStop(t *testing.T) {
-	p, _, _ := lingers(t, `trap 'exit 9' USR1; echo up; while :; do sleep 0.01; done`)
+	p, _, _ := lingers(t, `trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done`)
 	p.tty = true
 	stops := 0
 	p.OnStop = func(s Signal) bool {
 		stops++
-		check(t, p.Signal(unix.SIGUSR1))
+		check(t, p.Signal(unix.SIGTERM))
 		return false
 	}
 	check(t, p.Signal(unix.SIGSTOP))

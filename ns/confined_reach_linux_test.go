@@ -137,7 +137,7 @@ func anyDescriptor(pid int) error {
 		return err
 	}
 	for _, e := range list {
-		if linkOf("fd/" + e.Name())(pid) == nil {
+		if linkOf("fd/"+e.Name())(pid) == nil {
 			return nil
 		}
 	}
