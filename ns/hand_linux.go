@@ -88,7 +88,7 @@ func StartHand(c HandConfig) (*Hand, error) {
 		}
 		c.Keep &= own
 	}
-	h, err := newHand(c.Keep)
+	h, err := newHand(c.Keep, c.Process.ungrouped)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +111,15 @@ func StartHand(c HandConfig) (*Hand, error) {
 	return h, nil
 }
 
-// newHand maps a hand's memory.
-func newHand(keep Capabilities) (*Hand, error) {
+// newHand maps a hand's memory. ungrouped says that setgroups(2) is refused in its sandbox, as it may be in all of this process's
+// user namespace.
+func newHand(keep Capabilities, ungrouped bool) (*Hand, error) {
 	groups, err := os.Getgroups()
 	if err != nil {
 		return nil, &StepError{Op: "ask for the supplementary groups", Err: err}
 	}
 	h := &Hand{ctl: -1, life: -1, reaped: true}
-	fixedGroups := keep != 0 && groupsAreFixed()
+	fixedGroups := keep != 0 && (ungrouped || groupsAreFixed())
 	for i := range h.programs {
 		size := handSize + 8*len(groups)
 		if i == 0 {

@@ -24,6 +24,7 @@ type Process struct {
 	tty        bool
 	confined   bool // Config.Confined
 	supervisor int  // its process id, where confined
+	ungrouped  bool // Config.DenySetgroups
 
 	mu      sync.Mutex
 	reaped  bool

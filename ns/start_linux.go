@@ -54,7 +54,8 @@ func Prepare(c *Config, program *Program) (*Prepared, error) {
 		ctl.Close()
 		return nil, cloneError(c, errno)
 	}
-	p := &Prepared{child: ch, namespaces: c.Namespaces, process: &Process{pid: int(pid), ctl: ctl, program: program, tty: c.Session == SessionForeground, confined: c.Confined}}
+	p := &Prepared{child: ch, namespaces: c.Namespaces, process: &Process{pid: int(pid), ctl: ctl, program: program, tty: c.Session == SessionForeground, confined: c.Confined,
+		ungrouped: c.DenySetgroups}}
 	if c.Confined {
 		return p, nil
 	}
