@@ -51,21 +51,36 @@ func (c *call) allows(location string, list ...fsview.Access) bool {
 	return true
 }
 
-// openChange makes or opens a regular file of the caller's in one go. All else is left to openSlow.
+// openChange opens what is there, or makes a regular file, in one go. What takes more is left to openSlow.
 func (c *call) openChange(o origin, path string, how openHow) (out outcome, slow bool) {
-	if !how.creates() || how.flags&unix.O_DIRECTORY != 0 || how.resolve != 0 || c.s.config.Judge.Reads() || strings.HasSuffix(path, "/") {
+	if how.resolve != 0 || strings.HasSuffix(path, "/") || c.s.config.Judge.Reads() {
 		return out, true
 	}
 	name, ok := c.nameHere(o, path)
-	if !ok || !c.allows(name.at, fsview.AccessCreate, fsview.AccessWrite) {
+	if !ok {
 		return out, true
 	}
-	if object, errno := c.openHere(name.dir, name.last, unix.O_NOFOLLOW, 0); errno == 0 {
-		if i, errno := c.look(object); errno != 0 || i.kind() != unix.S_IFREG {
-			return out, true // the hand would find it out as well, later
-		}
+	object, errno := c.openHere(name.dir, name.last, unix.O_NOFOLLOW, 0)
+	if errno == 0 {
+		return c.openFound(place{dir: name.dir, last: name.last, object: object}, how)
+	}
+	if errno != unix.ENOENT && errno != unix.EAGAIN || !how.creates() || how.flags&unix.O_DIRECTORY != 0 ||
+		!c.allows(name.at, fsview.AccessCreate, fsview.AccessWrite) {
+		return out, true
 	}
 	return c.create(origin{name.dir}, "", name.last, how)
+}
+
+// openFound opens what was found, unless it is a link.
+func (c *call) openFound(at place, how openHow) (out outcome, slow bool) {
+	i, errno := c.look(at.object)
+	switch {
+	case errno != 0:
+		return failed(errno), false
+	case i.kind() == unix.S_IFLNK, how.creates() && how.flags&unix.O_EXCL != 0:
+		return out, true
+	}
+	return c.openObject(at, &i, how), false
 }
 
 // makeHere makes a name in one go, where the judge allows it.
@@ -91,8 +106,8 @@ func (c *call) makeHere(o origin, path string, m maker) (out outcome, slow bool)
 }
 
 // renameTarget finds what a rename leads to. Where that is allowed whether or not something is there, nobody looks.
-func (c *call) renameTarget(t twoPaths) (place, syscall.Errno) {
-	if c.s.config.Changes == nil || t.flags != 0 {
+func (c *call) renameTarget(t twoPaths, old place) (place, syscall.Errno) {
+	if c.s.config.Changes == nil || t.flags != 0 || old.object < 0 {
 		return c.locate(t.end, t.to, 0)
 	}
 	name, ok := c.nameHere(t.end, t.to)

@@ -78,7 +78,7 @@ func (c *call) renameBetween(t twoPaths) outcome {
 	if errno != 0 {
 		return failed(errno)
 	}
-	target, errno := c.renameTarget(t)
+	target, errno := c.renameTarget(t, old)
 	if errno != 0 {
 		return failed(errno)
 	}
