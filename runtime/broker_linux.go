@@ -159,8 +159,12 @@ func (l *launch) reportDenial(d broker.Denial) {
 			rule = listed.Key
 		}
 	}
-	s.report(violation.Event{PID: d.PID, Process: d.Process, Operation: violation.Operation(d.Call), Target: d.Path, Rule: rule, Entry: entryAt(l.cfg, rule),
-		CommandID: l.cmd.Key()})
+	e := violation.Event{PID: d.PID, Process: d.Process, Operation: violation.Operation(d.Call), Target: d.Path, Rule: rule, Entry: entryAt(l.cfg, rule),
+		CommandID: l.cmd.Key()}
+	if l.confines() {
+		l.completeConfined(&e)
+	}
+	s.report(e)
 }
 
 // brokerService is the broker of one command and what it works with.

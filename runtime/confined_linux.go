@@ -11,7 +11,6 @@ import (
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/probe"
 	"github.com/srt-sandbox/srt/seccomp"
-	"github.com/srt-sandbox/srt/seccomp/broker"
 )
 
 // Mode confined: no namespaces and no mounts (docs/modes.md). What holds a command are three Landlock domains, filters, and the
@@ -24,19 +23,6 @@ import (
 //	IPC           a namespace                              refused
 //
 // Whatever the settings ask for that this cannot hold is an error of the start.
-
-// confinedLaunch is the part of a launch that is of this mode alone.
-type confinedLaunch struct {
-	view confinedView
-}
-
-// confinedView is a plan as this mode holds it.
-type confinedView interface {
-	// CompileLandlock appends the making of the rulesets.
-	CompileLandlock(p *ns.Program, opts fsview.CompileOptions) (hand, supervisor, command ns.Slot)
-	// Judge gives the judge of changes.
-	Judge() broker.ChangeJudge
-}
 
 // errConfinedNetwork says why no connections are captured in this mode.
 var errConfinedNetwork = errors.New("mode confined has no network namespace: programs reach the proxies, by the proxy variables, and nothing else")
@@ -136,7 +122,7 @@ func (p *linuxProcess) planConfined(h host, program *ns.Program) error {
 // writeConfined writes the launch program.
 func (l *launch) writeConfined(p *ns.Program) error {
 	opts := fsview.CompileOptions{LandlockABI: l.host.landlockABI, TTYGroup: true, Lacks: l.host.lacks}
-	hand, supervisor, command := l.view.CompileLandlock(p, opts)
+	hand, command := l.view.CompileLandlock(p, opts)
 	p.Chdir(l.plan.Dir)
 	p.NewKeyring()
 	p.Undumpable()
@@ -144,9 +130,6 @@ func (l *launch) writeConfined(p *ns.Program) error {
 		return err
 	}
 	p.RestrictCommand(command)
-	if supervisor != 0 {
-		fsview.CompileRestrict(p, supervisor)
-	}
 	for _, f := range seccomp.Stack(l.filters...) {
 		if !f.Notifies() {
 			p.Filter(f.Name, f.Program())
@@ -171,6 +154,9 @@ func (l *launch) chooseConfinedFilters() {
 		l.filters = append(l.filters, seccomp.MadeSockets())
 	}
 	l.filters = append(l.filters, seccomp.ConfinedNetwork(), seccomp.Changes())
+	if l.changes.Reads() {
+		l.filters = append(l.filters, seccomp.Opens())
+	}
 	l.chooseObserver()
 }
 
@@ -199,9 +185,3 @@ func (p *linuxProcess) proxyAddresses() (list []netip.AddrPort) {
 	}
 	return list
 }
-
-// errNoConfinedView says that no plan can be held without mounts.
-var errNoConfinedView = errors.New("this version of srt holds no rules about files without mounts: mode confined is not to be had")
-
-// confine makes the view of a plan. The error says what the mode cannot hold.
-func (l *launch) confine(*fsview.Plan) (confinedView, error) { return nil, errNoConfinedView }

@@ -23,7 +23,7 @@ func (p *linuxProcess) configureConfined(config *broker.Config) error {
 	capture := s.proxy.NewCapture(nil, p.cmd.Key())
 	p.captured = &captureService{capture: capture, done: closedChannel()}
 	config.Roots, config.Watched, config.Processes = false, true, nil
-	config.Changes = l.view.Judge()
+	config.Changes, config.Judge = l.changes, confinedPlanted{p.broker.judge, l.changes}
 	config.Confined = &broker.ConfinedNet{Proxies: p.proxyAddresses(), LocalBinding: l.cfg.Network.AllowLocalBinding, Made: l.makesSockets(),
 		Refused: func(pid int, process string, dst netip.AddrPort) { l.reportPastProxy(capture, pid, process, dst) }}
 	config.Unix = broker.UnixRules{All: l.cfg.Network.AllowAllUnixSockets, Allowed: l.socketRules.allowed}
@@ -53,6 +53,22 @@ func (l *launch) reportPastProxy(capture *proxy.Capture, pid int, process string
 	}
 	l.cmd.sandbox.report(violation.Event{PID: pid, Process: process, Operation: violation.NetworkOutbound,
 		Target: violation.HostPort(dst.Addr().String(), dst.Port()), Reason: reasonPastProxy, CommandID: l.cmd.Key()})
+}
+
+// completeConfined adds what is known of a change that was refused: elsewhere the broker refuses names alone, here what is there as
+// well, and what the host's own modes keep the user out of.
+func (l *launch) completeConfined(e *violation.Event) {
+	switch e.Operation {
+	case "connect", "bind", "listen":
+		return
+	}
+	access := fsview.AccessWrite
+	if fd, err := openCached(e.Target); err == nil {
+		unix.Close(fd)
+	} else if errors.Is(err, unix.ENOENT) {
+		access, e.Creates = fsview.AccessCreate, true
+	}
+	e.Kind, e.Modes = violation.KindFileWrite, refusedByModes(e.Target, string(e.Operation), access)
 }
 
 // errNoNamespace says why no program in the kernel tells of refusals.
@@ -99,11 +115,33 @@ func (l *launch) checkStreams(files [3]*os.File) error {
 	return nil
 }
 
-// holdConfined has the broker hold a plan, and Landlock what that can. The error says what neither can.
-func (l *launch) holdConfined(plan *fsview.Plan) (err error) {
-	// The guard is for what the judge of changes leaves: directories that move, and links.
+// holdConfined has the broker hold a plan, and Landlock what that can. The error, a *fsview.ConfineError, says all that neither can.
+func (l *launch) holdConfined(in fsview.Input, plan *fsview.Plan) (err error) {
 	l.guard, l.hooked = fsview.NewGuard(plan), nil
 	l.mechanism = &PlannedMechanism{Name: byBroker, Why: "mode confined: every change of a file is put to srt"}
-	l.view, err = l.confine(plan)
+	l.view, err = fsview.Confine(plan, fsview.ConfineInput{Tree: fsview.Host(), UID: l.host.uid, ExtraWrite: in.ExtraWrite,
+		AllUnixSockets: l.cfg.Network.AllowAllUnixSockets})
+	if err == nil {
+		l.changes = l.view.Judge()
+	}
 	return err
+}
+
+// confinedPlanted is what notes the files that a command makes, with the judge of this mode in the place of the plan's guard.
+type confinedPlanted struct {
+	*plantedJudge
+	changes *fsview.ConfinedJudge
+}
+
+// Reads implements broker.Judge.
+func (j confinedPlanted) Reads() bool { return j.changes.Reads() }
+
+// Open implements broker.Judge.
+func (j confinedPlanted) Open(location string) (why string, denied bool) {
+	return j.changes.Open(location)
+}
+
+// Leave implements broker.Judge.
+func (j confinedPlanted) Leave(location string) (why string, denied bool) {
+	return j.changes.Leave(location)
 }

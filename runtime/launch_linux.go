@@ -44,9 +44,10 @@ type launch struct {
 	held      *heldNames        // nil unless placeholders do
 	// uncaptured says why connections are not captured, nil if they are.
 	uncaptured error
-	view       confinedView // in mode confined alone
-	trust      launched     // what the command is told to trust
-	sockets    []string     // locations of Unix sockets of the host that the command may connect to
+	view       *fsview.Confined // in mode confined alone, with its judge
+	changes    *fsview.ConfinedJudge
+	trust      launched // what the command is told to trust
+	sockets    []string // locations of Unix sockets of the host that the command may connect to
 	// socketEntries are the same with the entries behind them.
 	socketEntries []policy.PathRule
 	socketRules   *socketRules // nil where nobody asks
@@ -191,7 +192,7 @@ func (l *launch) planNames(in fsview.Input) (*fsview.Plan, error) {
 		return nil, err
 	}
 	if l.confines() {
-		err = l.holdConfined(plan)
+		err = l.holdConfined(in, plan)
 	} else {
 		plan, err = l.holdNames(in, plan)
 	}
