@@ -105,7 +105,7 @@ func (r *rulesetCompiler) make(whose string, fs, net, scope uint64) ns.Slot {
 
 // gone are the errors of what was there when a directory was listed, or is not there on every system; and of what the kernel
 // takes no rule for (files of namespaces: EBADFD). Nothing is granted there then.
-var gone = []syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EACCES}
+var gone = []syscall.Errno{syscall.ENOENT, syscall.ELOOP, syscall.EACCES}
 
 // add appends one rule of several rulesets.
 func (r *rulesetCompiler) add(path string, bits uint64, optional bool, sets ...ns.Slot) {
