@@ -224,6 +224,16 @@ func changeAllowed() (wrong []string) {
 	succeeded("write", "/dev/null", opens("/dev/null", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC))
 	succeeded("read", "ro/file", opens("ro/file", unix.O_RDONLY))
 	succeeded("read link", "rw/tofile", opens("rw/tofile", unix.O_RDONLY))
+	for _, name := range []string{"comm", "oom_score_adj", "coredump_filter"} {
+		succeeded("set", name, os.WriteFile("/proc/self/"+name, []byte("700"), 0))
+		succeeded("set", name, os.WriteFile(fmt.Sprintf("/proc/%d/%s", os.Getpid(), name), []byte("800"), 0))
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", os.Getppid(), name), []byte("900"), 0); err == nil {
+			wrong = append(wrong, name+" of the supervisor was set")
+		}
+	}
+	if text, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || string(text) != "800\n" {
+		wrong = append(wrong, fmt.Sprintf("oom_score_adj is %q (%v)", text, err))
+	}
 	for what, err := range map[string]error{"rename of a pin": unix.Rename("rw/kept", "rw/x"), "rename of what holds one": unix.Rename("rw/deep", "rw/x"),
 		"remove of a pin": unix.Rmdir("rw/kept"), "mode of a device": unix.Chmod("/dev/null", 0o666), "times of a device": unix.Utimes("/dev/null", nil)} {
 		if err == nil {

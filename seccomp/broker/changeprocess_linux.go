@@ -63,3 +63,31 @@ func (c *call) onNumber(n int32) outcome {
 	}
 	return failed(unix.ESRCH)
 }
+
+// ownProcSettings are files of a process's directory in /proc with which it changes nothing but itself, and in which the kernel
+// looks at who writes (proc_pid(5)). In a procfs of its own a command may write to all that the kernel lets it; in the host's it
+// may write to these.
+var ownProcSettings = map[string]bool{"comm": true, "oom_score_adj": true, "coredump_filter": true}
+
+// openOwnSetting opens such a file of the caller's own to write, which no domain of a hand allows. own is false where it is none.
+func (c *call) openOwnSetting(at place, how openHow) (out outcome, own bool) {
+	if c.s.config.Changes == nil || !how.writes() || at.magic || !ownProcSettings[at.last] {
+		return out, false
+	}
+	fs, errno := c.fileSystem(at.object)
+	where, err := c.where(at.dir)
+	if errno != 0 || err != nil || fs.Type != unix.PROC_SUPER_MAGIC {
+		return out, false
+	}
+	owner, ok := procOwner(where)
+	process, _, errno := c.numbers()
+	if errno != 0 || !ok || owner != process {
+		return out, false
+	}
+	relative, thread := procRelative(where, at.last)
+	fd, errno := c.openOwn(relative, thread, reopenFlags(how)|unix.O_NOFOLLOW)
+	if errno != 0 {
+		return failed(errno), true
+	}
+	return c.give(fd, how), true
+}

@@ -144,6 +144,9 @@ func (c *call) openObject(at place, i *info, how openHow) outcome {
 	case how.flags&unix.O_DIRECTORY != 0 && i.kind() != unix.S_IFDIR:
 		return failed(unix.ENOTDIR)
 	}
+	if out, own := c.openOwnSetting(at, how); own {
+		return out
+	}
 	if out, denied := c.judgeObject(at, i, how); denied {
 		return out
 	}
