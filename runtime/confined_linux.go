@@ -27,6 +27,10 @@ import (
 // errConfinedNetwork says why no connections are captured in this mode.
 var errConfinedNetwork = errors.New("mode confined has no network namespace: programs reach the proxies, by the proxy variables, and nothing else")
 
+// confinedWarning is what a session is told once.
+const confinedWarning = "no namespaces can be had here, so commands run in mode confined: what it does not hide of the host, such as names and " +
+	"attributes of files and the list of processes, is in docs/modes.md"
+
 // confines tells whether the launch is in mode confined.
 func (a *attempt) confines() bool { return a.mode == ModeConfined }
 
@@ -110,6 +114,9 @@ func (p *linuxProcess) planConfined(h host, program *ns.Program) error {
 		return err
 	}
 	p.launch = l // what it holds is given back by release
+	if s := p.cmd.sandbox; !s.tracing.confined.Swap(true) {
+		s.opts.warn(confinedWarning)
+	}
 	if err := l.checkStreams(p.files); err != nil {
 		return err
 	}

@@ -23,25 +23,7 @@ func (c *Cmd) explain() (*Explanation, error) {
 		return nil, err
 	}
 	e := &Explanation{Mode: l.mode.String(), Directory: l.plan.Dir, Environment: l.env, Warnings: slices.Concat(told, c.masks.warnings, l.plan.Warnings), Notes: l.plan.Notes}
-	if !l.plan.Unrestricted && !l.plan.RootWritable {
-		e.Mounts = append(e.Mounts, PlannedMount{Kind: fsview.ReadOnly.String(), Path: "/", Why: "everything that no write root covers (FS-48)"})
-	}
-	late := []PlannedMount{}
-	for _, s := range l.plan.Steps {
-		m := PlannedMount{Kind: s.Kind.String(), Path: s.Path, Source: s.Source, Why: s.Why}
-		if s.Late {
-			late = append(late, m)
-			continue
-		}
-		e.Mounts = append(e.Mounts, m)
-	}
-	for _, m := range fsview.SystemMounts() {
-		e.Mounts = append(e.Mounts, PlannedMount{Kind: m.Kind, Path: m.Path, Why: m.Why})
-		if m.Path == "/proc" {
-			e.Mounts = append(e.Mounts, l.plannedProcEntries()...)
-		}
-	}
-	e.Mounts = append(e.Mounts, late...)
+	e.Mounts = l.plannedMounts()
 	e.LaterBy = l.mechanism
 	for _, r := range l.plan.LaterRules() {
 		e.Later = append(e.Later, PlannedLater{r.Kind, r.Path, r.Why})
@@ -56,9 +38,7 @@ func (c *Cmd) explain() (*Explanation, error) {
 			e.Filters = append(e.Filters, PlannedCall{r.Filter, r.Syscall, r.Condition, r.Action, r.Why})
 		}
 	}
-	for _, port := range []int{httpPort, socksPort} {
-		e.Network.Proxies = append(e.Network.Proxies, fmt.Sprintf("localhost:%d", port))
-	}
+	e.Network.Proxies = l.plannedProxies()
 	n := &e.Network
 	n.Captured, n.UnixSockets, n.AllUnixSockets = l.captured(), list(l.sockets), l.cfg.Network.AllowAllUnixSockets
 	if !n.Captured {
@@ -67,8 +47,39 @@ func (c *Cmd) explain() (*Explanation, error) {
 	return e, nil
 }
 
+// plannedMounts are the parts of what the command sees, in the order of their making. In mode confined nothing is mounted: what the
+// parts say is held by Landlock and the broker.
+func (l *launch) plannedMounts() (list []PlannedMount) {
+	if !l.plan.Unrestricted && !l.plan.RootWritable {
+		list = append(list, PlannedMount{Kind: fsview.ReadOnly.String(), Path: "/", Why: "everything that no write root covers (FS-48)"})
+	}
+	var late []PlannedMount
+	for _, s := range l.plan.Steps {
+		m := PlannedMount{Kind: s.Kind.String(), Path: s.Path, Source: s.Source, Why: s.Why}
+		if s.Late {
+			late = append(late, m)
+			continue
+		}
+		list = append(list, m)
+	}
+	for _, m := range fsview.SystemMounts() {
+		if l.confines() {
+			break // /dev, /proc and /sys are the host's: what may be done there is among the Landlock rules
+		}
+		list = append(list, PlannedMount{Kind: m.Kind, Path: m.Path, Why: m.Why})
+		if m.Path == "/proc" {
+			list = append(list, l.plannedProcEntries()...)
+		}
+	}
+	list = append(list, late...)
+	return list
+}
+
 // plannedRules are the Landlock rules. Beneath something hidden they are about what stands in for it.
 func (l *launch) plannedRules() (list []PlannedRule) {
+	if l.confines() {
+		return l.confinedRules()
+	}
 	if l.cfg.AllowNestedUserNamespaces {
 		return nil
 	}
@@ -91,6 +102,31 @@ func (l *launch) plannedProcEntries() (list []PlannedMount) {
 	for _, name := range l.host.procEntries {
 		list = append(list, PlannedMount{Kind: fsview.ReadOnly.String(), Path: "/proc/" + name,
 			Why: "not of a process: shared with the host's /proc"})
+	}
+	return list
+}
+
+// plannedProxies are where the command finds the proxies.
+func (l *launch) plannedProxies() (list []string) {
+	if l.confines() {
+		return []string{"a port of localhost that is chosen for each command"}
+	}
+	for _, port := range []int{httpPort, socksPort} {
+		list = append(list, fmt.Sprintf("localhost:%d", port))
+	}
+	return list
+}
+
+// confinedRules are the Landlock rules of mode confined: those of the command, and those of the hands that perform its changes.
+func (l *launch) confinedRules() (list []PlannedRule) {
+	for _, r := range l.view.ReadRules() {
+		list = append(list, PlannedRule{Path: r.Path, Rights: r.Right.String()})
+	}
+	for _, r := range fsview.DeviceRules() {
+		list = append(list, PlannedRule{Path: r.Path, Rights: "read, write and control"})
+	}
+	for _, r := range l.view.WriteRules() {
+		list = append(list, PlannedRule{Path: r.Path, Rights: "change", Note: "by srt alone, which judges each change"})
 	}
 	return list
 }

@@ -61,6 +61,8 @@ func (h *tracerHolder) release() error {
 type sessionTracing struct {
 	warned atomic.Bool // that nobody tells what the kernel refuses
 
+	confined atomic.Bool // it has been said what mode confined does not hide
+
 	mu     sync.Mutex
 	asked  bool
 	closed bool
