@@ -58,6 +58,8 @@ const (
 	whyProc = "lies in /proc, where entries come and go with processes, so that the others cannot be listed: deny /proc as a whole, or nothing in it"
 	whyShm  = "lies in /dev/shm, which is the host's own here and is granted as a whole: take /dev/shm out of filesystem.allowWrite, or the entry out"
 	whyMany = "takes more Landlock rules than the %d that srt gives: name a directory with fewer names beside it"
+	whyGone = "cannot be hidden: %q cannot be inspected any more (%v); start again"
+	whySame = "is the very directory that %q shows as well, which is not denied, and what may be read can only be said of both: deny both, or neither"
 	whyList = "lies beneath %q, which cannot be listed (%v), so that what is beside it cannot be granted: deny that directory instead"
 )
 
@@ -95,7 +97,7 @@ type confiner struct {
 	judge   *Judge
 	refused []Refusal
 	shown   []Step // reveals
-	same    map[Identity]bool
+	objects objects
 }
 
 // refuse notes what cannot be had, with what asks for it.
@@ -137,20 +139,13 @@ func (c *confiner) step(s *Step) {
 	}
 }
 
-// mark notes what must not be read, and, of a file, that the object is granted under no other name that is listed (FS-45).
+// mark notes what must not be read.
 func (c *confiner) mark(s *Step) {
 	m := mark{path: s.Path, dir: s.Dir, why: s.Why}
 	if !s.Late {
 		m.id = s.ID
 	}
 	c.marks = append(c.marks, m)
-	if s.Dir {
-		return
-	}
-	if c.same == nil {
-		c.same = map[Identity]bool{}
-	}
-	c.same[s.ID] = true
 }
 
 // sharedMemory is what mode confined grants only where a list names it. Elsewhere each sandbox has its own (FS-47).

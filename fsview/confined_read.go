@@ -3,6 +3,8 @@ package fsview
 import (
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -52,7 +54,7 @@ const maxReadRules = 8192
 // mark is what must not be read.
 type mark struct {
 	path string
-	dir  bool // a directory: it must not be listed either
+	dir  bool // it must not be listed either
 	why  string
 	id   Identity // what it was when the plan was made, if that is known
 }
@@ -64,21 +66,55 @@ const devicesWhy = rulePrivateDev + " (FS-47)"
 func (c *confiner) grantReading() {
 	c.markKernel()
 	sort.Slice(c.marks, func(i, j int) bool { return c.marks[i].path < c.marks[j].path })
+	if c.learnObjects(); len(c.refused) > 0 {
+		return
+	}
 	c.read = append(c.read, ReadRule{Path: "/dev", Right: ReadList, Dir: true})
 	if !c.marked("/") {
-		c.grant("/", true, readAll, false)
+		c.grantBeneath("/", true, readAll, false)
 	}
 	for _, s := range c.shown {
-		if s.Source == "/" || policy.Covers("/dev", s.Source) {
-			continue
+		if !policy.Covers("/dev", s.Source) {
+			c.grantBeneath(s.Source, s.Dir, readAll, false)
 		}
-		c.grantBeneath(s.Source, s.Dir, readAll, false)
 	}
 	sort.SliceStable(c.read, func(i, j int) bool { return c.read[i].Path < c.read[j].Path })
 }
 
+// objects are what marks are about, whatever their paths: a rule of Landlock is of an object, and holds for all that is reached
+// through it, by any mount.
+type objects struct {
+	marked map[Identity]*mark
+	above  map[Identity]*mark // a directory above a mark; of several marks one of a directory
+}
+
+// learnObjects asks what the marks are, and what is above them.
+func (c *confiner) learnObjects() {
+	c.objects = objects{marked: map[Identity]*mark{}, above: map[Identity]*mark{}}
+	for i := range c.marks {
+		m := &c.marks[i]
+		for at := m.path; ; at = path.Dir(at) {
+			info, err := c.in.Tree.Lstat(at)
+			switch {
+			case absent(err) && m.why == devicesWhy && at == m.path: // nor is there anything to read
+			case err != nil:
+				c.refuse(m.why, m.path, fmt.Sprintf(whyGone, at, err))
+				return
+			case at == m.path:
+				c.objects.marked[info.ID] = m
+			case c.objects.above[info.ID] == nil || m.dir:
+				c.objects.above[info.ID] = m
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+}
+
 // markKernel marks what every sandbox is kept from: devices, and for user id 0, which no mode of theirs keeps from it, the
-// parts of /sys that a sandbox with mounts hides. Where a container shows nothing there, there is nothing to hide.
+// parts of /sys that a sandbox with mounts hides; their names are no secret, or no directory above them could be listed. Where a
+// container shows nothing there, there is nothing to hide.
 func (c *confiner) markKernel() {
 	if !c.marked("/dev") {
 		c.marks = append(c.marks, mark{path: "/dev", why: devicesWhy})
@@ -91,7 +127,7 @@ func (c *confiner) markKernel() {
 			continue
 		}
 		if list, err := c.in.Tree.ReadDir(k.path); err == nil && len(list) > 0 {
-			c.marks = append(c.marks, mark{path: k.path, dir: true, why: ruleKernelState + " (FS-47)"})
+			c.marks = append(c.marks, mark{path: k.path, why: ruleKernelState + " (FS-47)"})
 		}
 	}
 }
@@ -106,67 +142,67 @@ func (c *confiner) marked(path string) bool {
 	return false
 }
 
-// within gives the first mark strictly beneath a path, and whether one of a directory is among them. nil: there is none.
-func (c *confiner) within(path string) (found *mark, dirs bool) {
+// within gives a mark strictly beneath a path, one of a directory if there is one. nil: there is none.
+func (c *confiner) within(path string) (found *mark) {
 	for i := range c.marks {
-		if m := &c.marks[i]; m.path != path && policy.Covers(path, m.path) {
-			if found == nil || m.dir && !dirs {
-				found = m // one of a directory is the one to name
-			}
-			dirs = dirs || m.dir
+		m := &c.marks[i]
+		if m.path != path && policy.Covers(path, m.path) && (found == nil || m.dir && !found.dir) {
+			found = m
 		}
 	}
-	return found, dirs
+	return found
 }
 
-// grant grants rights at a path and beneath, unless it is marked.
-func (c *confiner) grant(path string, dir bool, right ReadRight, listed bool) {
-	if !c.marked(path) {
-		c.grantBeneath(path, dir, right, listed)
+// leadsTo gives a mark that is reached through an object, by its path or by another: the root directory, mounted once more
+// somewhere, is still above all of them.
+func (c *confiner) leadsTo(path string, id Identity) *mark {
+	m, other := c.within(path), c.objects.above[id]
+	if m == nil || other != nil && other.dir {
+		return other
 	}
+	return m
 }
 
 // grantBeneath grants rights at a path and at all beneath but what is marked there.
 func (c *confiner) grantBeneath(path string, dir bool, right ReadRight, listed bool) {
-	if !dir {
-		right &^= ReadList
-	}
-	found, dirs := c.within(path)
-	if found == nil {
-		c.add(ReadRule{path, right, dir, listed})
+	info, err := c.in.Tree.Lstat(path)
+	switch {
+	case err != nil && listed:
+		return // gone
+	case err != nil:
+		c.refuse(devicesWhy, path, fmt.Sprintf(whyGone, path, err))
+		return
+	case c.objects.marked[info.ID] != nil && dir:
+		m := c.objects.marked[info.ID]
+		c.refuse(m.why, m.path, fmt.Sprintf(whySame, path))
+		return
+	case c.objects.marked[info.ID] != nil && !slices.Contains(c.plan.Keep, path):
+		return // another name of a file (FS-45)
+	case !dir:
+		c.add(ReadRule{path, right &^ ReadList, false, listed})
 		return
 	}
-	if !dirs && right&ReadList != 0 {
+	m := c.leadsTo(path, info.ID)
+	if m == nil {
+		c.add(ReadRule{path, right, true, listed})
+		return
+	}
+	if !m.dir && right&ReadList != 0 {
 		// Files alone are hidden beneath: that directories are listed tells their names, which stat(2) does as well.
 		c.add(ReadRule{path, ReadList, true, listed})
 		right &^= ReadList
 	}
 	list, err := c.in.Tree.ReadDir(path)
 	if err != nil {
-		c.refuse(found.why, found.path, fmt.Sprintf(whyList, path, err))
+		c.refuse(m.why, m.path, fmt.Sprintf(whyList, path, err))
 		return
 	}
 	for _, e := range list {
-		c.grantEntry(join(path, e.Name), e.Type, right)
-	}
-}
-
-// grantEntry grants rights at what was listed. Links lead to what has rules of its own, and nothing is read from sockets.
-func (c *confiner) grantEntry(path string, kind fs.FileMode, right ReadRight) {
-	switch kind {
-	case fs.ModeSymlink, fs.ModeSocket:
-		return
-	case fs.ModeDir:
-		c.grant(path, true, right, true)
-		return
-	}
-	if len(c.same) > 0 {
-		info, err := c.in.Tree.Lstat(path)
-		if err != nil || c.same[info.ID] {
-			return // gone, or a second name of what is hidden: the kernel grants reading to the file, whatever its name
+		// Links lead to what has rules of its own, and nothing is read from sockets.
+		if e.Type != fs.ModeSymlink && e.Type != fs.ModeSocket && !c.marked(join(path, e.Name)) {
+			c.grantBeneath(join(path, e.Name), e.Type == fs.ModeDir, right, true)
 		}
 	}
-	c.grant(path, false, right, true)
 }
 
 // add adds a rule that grants something.
@@ -175,7 +211,7 @@ func (c *confiner) add(r ReadRule) {
 	case r.Right == 0:
 	case len(c.read) == maxReadRules && len(c.refused) == 0:
 		m := &c.marks[0]
-		if found, _ := c.within(above(r.Path)); found != nil {
+		if found := c.within(above(r.Path)); found != nil {
 			m = found
 		}
 		c.refuse(m.why, m.path, fmt.Sprintf(whyMany, maxReadRules))
