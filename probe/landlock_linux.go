@@ -1,10 +1,20 @@
 package probe
 
 import (
+	"errors"
+	"sync"
 	"unsafe"
 
+	"github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
+
+// WithinSrt tells whether this process is in a sandbox of srt, with a broker: the kernel has Landlock, and what asks for it as
+// srt does alone gets it. It asks once, and is safe for concurrent use.
+var WithinSrt = sync.OnceValue(func() bool {
+	_, err := syscall.LandlockGetABIVersion()
+	return errors.Is(err, unix.EOPNOTSUPP) && landlockWithin() > 0
+})
 
 // rulesetSize is the size that srt gives of struct landlock_ruleset_attr, zeros behind it included. A sandbox of srt around this
 // process refuses Landlock to every program but by this size (rules.innerLayer in package seccomp).

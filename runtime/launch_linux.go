@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/fsview"
-	"github.com/srt-sandbox/srt/fsview/placeholder"
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/policy"
@@ -176,7 +175,7 @@ func (l *launch) supplied() []fsview.SuppliedFile {
 
 // private are the directories that no command may see.
 func (l *launch) private() []string {
-	if state, err := placeholder.DefaultState(os.Getenv, l.host.uid); err == nil {
+	if state, err := stateDir(l.host.uid); err == nil {
 		return []string{state}
 	}
 	return nil // nothing is kept anywhere

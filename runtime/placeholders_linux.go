@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/fsview/placeholder"
+	"github.com/srt-sandbox/srt/probe"
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
@@ -21,6 +25,38 @@ func (h *heldNames) release() error {
 		return nil
 	}
 	return h.session.Release()
+}
+
+// stateDir is where placeholders are recorded: as placeholder.DefaultState has it, but for an srt in a sandbox of srt. That may
+// write to few places, and none that no command of its own may write to but what the outer sandbox has for itself in memory.
+func stateDir(uid int) (string, error) {
+	if !path.IsAbs(os.Getenv("XDG_STATE_HOME")) && probe.WithinSrt() {
+		return fmt.Sprintf("/dev/shm/srt-%d", uid), nil
+	}
+	return placeholder.DefaultState(os.Getenv, uid)
+}
+
+// makePlaceholders makes the placeholders. An outer srt that refuses to have a name made (EROFS) holds it: its broker has the command
+// make none either, and lasts as long as anything in its sandbox. Those names are given.
+func makePlaceholders(state string, names []placeholder.Name) (*placeholder.Session, map[string]bool, error) {
+	heldOutside := map[string]bool{}
+	for {
+		session, err := placeholder.Hold(state, names)
+		failed, ok := errors.AsType[*placeholder.Error](err)
+		if !ok || !errors.Is(err, unix.EROFS) || !probe.WithinSrt() {
+			return session, heldOutside, err
+		}
+		left := slices.DeleteFunc(slices.Clone(names), func(n placeholder.Name) bool { return policy.Covers(failed.Path, n.Path) })
+		if len(left) == len(names) {
+			return nil, nil, err // it is about something else
+		}
+		for _, n := range names {
+			if policy.Covers(failed.Path, n.Path) {
+				heldOutside[n.Path] = true
+			}
+		}
+		names = left
+	}
 }
 
 // denyPlaceholders removes what starts that have died left on the disk, and keeps the command from removing what other
@@ -53,7 +89,7 @@ func (l *launch) denyPlaceholders(in *fsview.Input) error {
 // adoptPlaceholders makes this sandbox rely on those placeholders of others that its plan takes for existing names: they
 // stay when the others end, and the denies with them (FS-54).
 func (l *launch) adoptPlaceholders(in fsview.Input, plan *fsview.Plan) (*fsview.Plan, error) {
-	state, err := placeholder.DefaultState(os.Getenv, l.host.uid)
+	state, err := stateDir(l.host.uid)
 	if err != nil {
 		return nil, err
 	}
@@ -85,20 +121,21 @@ const holdAttempts = 3
 // planWithPlaceholders makes the plan where system calls cannot be put to srt: every name that must not come to exist is
 // made, as an empty placeholder, and denied like anything that exists (FS-54). It says so, and says what cannot be held.
 func (l *launch) planWithPlaceholders(in fsview.Input, first *fsview.Plan, reason error) (*fsview.Plan, error) {
-	state, err := placeholder.DefaultState(os.Getenv, l.host.uid)
+	state, err := stateDir(l.host.uid)
 	if err != nil {
 		return nil, err
 	}
 	plan := first
 	for range holdAttempts {
 		var session *placeholder.Session
-		if session, err = placeholder.Hold(state, namesToHold(plan)); err != nil {
+		var heldOutside map[string]bool
+		if session, heldOutside, err = makePlaceholders(state, namesToHold(plan)); err != nil {
 			return nil, err
 		}
 		again := in
 		again.Rules.DenyWrite = append(append([]policy.PathRule(nil), in.Rules.DenyWrite...), placeholderRules(session.Placeholders())...)
 		if plan, err = l.build(again); err == nil {
-			if err = stillAbsent(plan); err == nil {
+			if err = stillAbsent(plan, heldOutside); err == nil {
 				err = session.Adopt(deniedPaths(plan))
 			}
 		}
@@ -154,10 +191,10 @@ var errKeepChanging = fmt.Errorf("names that must not exist keep changing while 
 
 var errStillAbsent = errors.New("a name that must not exist is neither there nor held")
 
-// stillAbsent makes sure that no name was left out.
-func stillAbsent(plan *fsview.Plan) error {
+// stillAbsent makes sure that no name was left out but those that are held outside.
+func stillAbsent(plan *fsview.Plan, heldOutside map[string]bool) error {
 	for _, a := range plan.Absent {
-		if a.Write {
+		if a.Write && !heldOutside[a.Path] {
 			return fmt.Errorf("%w: %q", errStillAbsent, a.Path)
 		}
 	}
