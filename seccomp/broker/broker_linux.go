@@ -160,6 +160,8 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("broker: a listener, a source of hands and a judge are needed")
 	case c.Observe != nil && c.Observe.Judge == nil:
 		return nil, errors.New("broker: an observation takes a judge of paths")
+	case c.Changes != nil && c.Observe != nil && c.Observe.Only:
+		return nil, errors.New("broker: with a judge of changes no call can be looked at alone: nothing else holds what it changes")
 	case c.Gate != nil && (c.Capture == nil || c.Waiting == nil):
 		return nil, errors.New("broker: a gate takes the listeners that captured connections go to")
 	case c.Gate != nil && c.Confined != nil:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/seccomp"
+	"github.com/srt-sandbox/srt/seccomp/notify"
 )
 
 func init() {
@@ -291,5 +292,14 @@ func TestChanges_NoJudge(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(folder, "file")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNew_ChangesAreNeverLookedAtAlone: a call that went on unjudged could change whatever Landlock does not know.
+func TestNew_ChangesAreNeverLookedAtAlone(t *testing.T) {
+	c := Config{Listener: new(notify.Listener), NewHand: func() (Hand, error) { return nil, unix.EIO }, Judge: &testJudge{}, Changes: &changeJudge{},
+		Observe: &Observation{Judge: idleJudge{}, Only: true}}
+	if _, err := New(c); err == nil {
+		t.Error("accepted")
 	}
 }
