@@ -113,7 +113,7 @@ func confinedDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	check(t, os.Chmod(dir, 0o755)) //nolint:gosec // for the same reason
+	check(t, os.Chmod(dir, 0o755))
 	check(t, os.Mkdir(filepath.Join(dir, "rw"), 0o755))
 	return dir
 }
@@ -140,7 +140,7 @@ func TestConfined_Hand(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		another := &Identity{UID: 1000, GID: 1001}
-		check(t, os.Chmod(filepath.Join(b.dir, "rw"), 0o777)) //nolint:gosec // somebody else makes a file in it
+		check(t, os.Chmod(filepath.Join(b.dir, "rw"), 0o777)) // somebody else makes a file in it
 		if uid, gid, r := owner(t, h, filepath.Join(b.dir, "rw/another"), another); r.Errno != 0 || uid != 1000 || gid != 1001 {
 			t.Errorf("%d:%d, %v", uid, gid, r.Err())
 		}
