@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +28,7 @@ type Feature struct {
 	ask   func() (value int, found string, err error)
 
 	once   sync.Once
+	asked  atomic.Bool
 	result Result
 }
 
@@ -86,8 +88,19 @@ func Unasked(err error) bool {
 
 // Probe asks, unless that was done before.
 func (f *Feature) Probe() Result {
-	f.once.Do(func() { f.result = f.probe() })
+	f.once.Do(func() {
+		f.asked.Store(true)
+		f.result = f.probe()
+	})
 	return f.result
+}
+
+// Asked tells whether that was done.
+func (f *Feature) Asked() bool { return f.asked.Load() }
+
+// Forks tells whether asking takes a process.
+func (f *Feature) Forks() bool {
+	return f == UserNamespaces || slices.Contains(f.after, UserNamespaces) || slices.Contains(f.after, MountNamespace)
 }
 
 // Err is Probe().Err.

@@ -2,6 +2,8 @@
 
 package runtime
 
+import "github.com/srt-sandbox/srt/runtime/config"
+
 // The seam between platforms where commands cannot be confined yet: nothing runs.
 
 func (c *Cmd) start() (process, error) { return nil, checkPlatform() }
@@ -17,8 +19,5 @@ func judgesLater() bool { return true }
 // insidePorts are the ports of the proxies as commands see them.
 func insidePorts() (http, socks int) { return 0, 0 }
 
-// checkSandbox tries whether a sandbox can be made.
-func checkSandbox() error { return checkPlatform() }
-
-// missing is what commands have less of here.
-func missing() []string { return nil }
+// check adds nothing: there is nothing to ask about.
+func (r *Report) check(*config.Config) {}

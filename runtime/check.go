@@ -11,9 +11,9 @@ import (
 	"github.com/srt-sandbox/srt/runtime/policy"
 )
 
-// Check says what srt needs of this system and what of it is missing (LIB-9). It may be called before any session, from any
-// goroutine, with a configuration or without (nil), and changes nothing: on Linux it makes the namespaces of a sandbox once,
-// and takes them away.
+// Check says what srt needs of this system and what of it is missing (LIB-9), and in which mode commands are confined here. It may
+// be called before any session, from any goroutine, with a configuration or without (nil), and changes nothing: on Linux it makes
+// the namespaces of a sandbox, one kind after another, and takes them away.
 //
 // The error is a *config.Error for an invalid configuration, and ctx's cause when ctx has ended. That commands cannot be
 // confined is no error of Check; Report.Err is.
@@ -26,21 +26,21 @@ func Check(ctx context.Context, cfg *config.Config) (Report, error) {
 			return Report{}, err
 		}
 	}
-	r := Report{Errors: []string{}, Warnings: []string{}}
-	for _, err := range []error{checkPlatform(), checkSandbox()} {
-		if err != nil {
-			r.reasons = append(r.reasons, err)
-			r.Errors = append(r.Errors, err.Error())
-			break // what cannot be here at all need not be tried
-		}
+	r := Report{Mode: ModeNone, Reasons: []string{}, Features: []Feature{}, Errors: []string{}, Warnings: []string{}}
+	if err := checkPlatform(); err != nil {
+		r.fail(err)
 	}
-	if r.reasons == nil {
-		r.Warnings = append(r.Warnings, missing()...)
-	}
+	r.check(cfg) // what is missing is told all the same
 	if cfg != nil {
 		r.Warnings = append(r.Warnings, exposed(cfg)...)
 	}
 	return r, nil
+}
+
+// fail adds a reason why commands cannot be confined.
+func (r *Report) fail(err error) {
+	r.reasons = append(r.reasons, err)
+	r.Errors = append(r.Errors, err.Error())
 }
 
 // exposed says that the caller's own program lies where commands may write (LIB-10). It need not be said at each start: the
@@ -63,8 +63,16 @@ func exposed(cfg *config.Config) []string {
 		"filesystem.denyWrite", exe)}
 }
 
-// Report is what srt needs of the system it runs on, and what of it is missing (LIB-9). The zero value says that all is there.
+// Report is what srt needs of the system it runs on, and what of it is missing (LIB-9). The zero value says that nothing is
+// missing, and nothing of modes.
 type Report struct {
+	// Mode is the best one that this system gives, and so the mode of commands under settings that allow it. Reasons say, a
+	// sentence each, why it is no better one, and Remedy what would give a better one; nil if there is none, or none is known.
+	Mode    Mode     `json:"mode"`
+	Reasons []string `json:"reasons"`
+	Remedy  *Remedy  `json:"remedy,omitempty"`
+	// Features are what was found of the system's features that srt uses, whether it needs them or not.
+	Features []Feature `json:"features"`
 	// Errors are why commands cannot be confined here, a sentence each.
 	Errors []string `json:"errors"`
 	// Warnings are what commands would have less of, a sentence each.
@@ -89,7 +97,15 @@ type DependencyError struct{ Report }
 
 // dependencyError is the error of a start that fails for one reason.
 func dependencyError(reason error) error {
-	return &DependencyError{Report{Errors: []string{reason.Error()}, Warnings: []string{}, reasons: []error{reason}}}
+	r := Report{Mode: ModeNone, Reasons: []string{}, Features: []Feature{}, Errors: []string{}, Warnings: []string{}}
+	r.fail(reason)
+	if e, ok := errors.AsType[*ModeError](reason); ok {
+		r.Mode, r.Reasons = e.Possible, e.Reasons
+		if !e.Remedy.IsZero() {
+			r.Remedy = &e.Remedy
+		}
+	}
+	return &DependencyError{r}
 }
 
 // Error is the text of LIB-3; for an unsupported platform that alone (LIB-9).

@@ -53,9 +53,8 @@ type Feature struct {
 	Why   string `json:"why"`
 	// Remedy is what to do to have it. Nil: it is there, or nothing is known.
 	Remedy *Remedy `json:"remedy,omitempty"`
-
-	unasked bool // because another one is missing
-	forced  bool // SRT_WITHOUT takes it away
+	// Unasked says that it counts as missing because another one is missing, without which there is nothing to ask.
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // need is a feature that a mode cannot be without, and the least version of it.
@@ -128,7 +127,7 @@ func (c *modeChoice) lacking(found []Feature, needs []need) string {
 	for _, n := range needs {
 		if f := featureOf(found, n.key); f.Value < n.least {
 			c.addMissing(f)
-			if !f.unasked || len(lacks) == 0 {
+			if !f.Unasked || len(lacks) == 0 {
 				lacks = append(lacks, lackText(f, n))
 			}
 		}
@@ -168,7 +167,7 @@ func (c *modeChoice) addMissing(f Feature) {
 		return
 	}
 	c.missing = append(c.missing, f.Key)
-	if c.remedy.IsZero() && f.Remedy != nil && !f.unasked {
+	if c.remedy.IsZero() && f.Remedy != nil && !f.Unasked {
 		c.remedy = *f.Remedy
 	}
 }

@@ -37,12 +37,9 @@ func featureFound(f *probe.Feature, r probe.Result, around hostfacts.Facts) Feat
 	if found.Present && f.Key != probe.Landlock.Key || found.Value >= scopeLandlock {
 		return found
 	}
-	var absent *probe.AbsentError
-	if errors.As(r.Err, &absent) {
-		found.unasked, found.forced = probe.Unasked(absent), absent.Reason == probe.ReasonForced
-	}
+	found.Unasked = probe.Unasked(r.Err)
 	remedy := around.RemedyFor(f.Key)
-	if found.forced {
+	if a, ok := errors.AsType[*probe.AbsentError](r.Err); ok && a.Reason == probe.ReasonForced {
 		remedy = Remedy{Text: "Unset " + probe.Variable + ", which takes features away"}
 	}
 	if !remedy.IsZero() {

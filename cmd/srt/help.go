@@ -26,6 +26,8 @@ const helpText = `Usage:
   srt explain why --read PATH ...               say which rule decides about one thing: --read, --write,
                                                 --remove PATH, --connect HOST[:PORT], --unix PATH;
                                                 status 3 when one is denied
+  srt check [--json] [-s path]                  say how well commands are confined here, and what would better it;
+                                                status 0 full, 10 nested, 11 confined, 1 not at all
   srt proxy --help                              a proxy that asks another process about each request
 
 Options, before the command:

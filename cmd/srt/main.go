@@ -43,6 +43,7 @@ type app struct {
 var subcommands = map[string]func(*app, *invocation) int{
 	"exec":              (*app).exec,
 	"explain":           (*app).explain,
+	"check":             (*app).check,
 	"proxy":             (*app).proxy,
 	"windows-install":   (*app).windowsOnly,
 	"windows-uninstall": (*app).windowsOnly,

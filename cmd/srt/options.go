@@ -22,7 +22,7 @@ type options struct {
 	askTimeout time.Duration // 0 means absent
 	violations string        // where the JSON lines go, as spelled; empty means nowhere
 	quiet      bool          // no summary of what was refused
-	json       bool          // explain only
+	json       bool          // explain and check only
 	help       bool
 	version    bool
 }
@@ -64,12 +64,12 @@ func parse(args []string) (*invocation, error) {
 
 // takesOptions tells whether the options of CLI-2 may also follow the subcommand's name.
 func (inv *invocation) takesOptions() bool {
-	return inv.subcommand == "exec" || inv.subcommand == "explain"
+	return inv.subcommand == "exec" || inv.subcommand == "explain" || inv.subcommand == "check"
 }
 
 // addOwnFlags adds what only this subcommand knows.
 func (inv *invocation) addOwnFlags(flags *pflag.FlagSet) {
-	if inv.subcommand == "explain" {
+	if inv.subcommand == "explain" || inv.subcommand == "check" {
 		flags.BoolVar(&inv.opts.json, "json", false, "")
 	}
 }

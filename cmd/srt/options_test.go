@@ -77,7 +77,7 @@ func TestParseErrors(t *testing.T) {
 		{"CLI-5 what pflag would drop in a group", []string{"-dtest.v", "true"}, "unknown option '-dtest.v'"},
 		{"CLI-5 -c has no long spelling", []string{"--c", "true"}, "unknown option '--c'"},
 		{"CLI-5 -c has no long spelling with a value", []string{"--c=true"}, "unknown option '--c'"},
-		{"CLI-5 json belongs to explain", []string{"--json", "true"}, "unknown option '--json'"},
+		{"CLI-5 json belongs to explain and check", []string{"--json", "true"}, "unknown option '--json'"},
 		{"CLI-5 three dashes", []string{"---d", "true"}, "unknown option '---d'"},
 		{"CLI-5 -s without a value", []string{"-s"}, "option '-s, --settings <path>' argument missing"},
 		{"CLI-5 -c without a value", []string{"-c"}, "option '-c <string>' argument missing"},
