@@ -20,11 +20,13 @@
 //	network        while connections are captured: programs reach the allowed hosts by their own connect
 //	observe-writes while refused writes are reported and no tracer in the kernel tells of them
 //	observe-all    in place of observe-writes, while refused reads are reported as well
+//	changes        in mode confined, where no mount holds anything: in place of names
+//	confined       in mode confined, where there is no IPC namespace
 //
 // # Filters that notify
 //
-// names, opens and network put calls to a broker (SECCOMP_RET_USER_NOTIF, seccomp_unotify(2)): package seccomp/notify is the
-// protocol, seccomp/broker the answering. What names, opens and network let pass they decide from registers alone, so that the answer to
+// names, opens, changes and network put calls to a broker (SECCOMP_RET_USER_NOTIF, seccomp_unotify(2)): package seccomp/notify is the
+// protocol, seccomp/broker the answering. What these let pass they decide from registers alone, so that the answer to
 // such a call never depends on memory that another thread can change. The kernel takes one listener for each process:
 // a further filter that notifies is joined with these by [Stack], which gives one program for one listener.
 //
@@ -32,7 +34,7 @@
 // it could be looked at. They hold nobody back, and a report of theirs is no more than a report.
 //
 // names and opens also tell the broker of every call that changes a thread's umask, ids, groups or capabilities, which it lets go on:
-// so it need not ask before each call what they are.
+// so it need not ask before each call what they are. changes tells it as well.
 //
 // # How a filter is made
 //
@@ -49,6 +51,7 @@
 // Since Linux 5.11 the kernel works out at load time which system call numbers a filter allows whatever their
 // arguments, and answers those from a bitmap without running the filter. So only numbers that appear in a rule with a
 // condition run the filters: ioctl, socket, socketpair, clone, unshare, ptrace, under names also open and openat, under
+// changes also what acts upon a process by its number, under
 // network getsockopt, sendto, sendmsg and sendmmsg. They come first in each program. A sending so costs some 40 ns more.
 // libseccomp's binary tree was measured and gains nothing here. BenchmarkFilters shows the cost beside that of a filter
 // of one instruction, which is what the kernel takes for looking at all.

@@ -17,7 +17,7 @@ import (
 //	                    yes                                   ------------->  unlinkat(a, "b")
 //	<-----------------------------------------------------------------------  the result
 //
-// The two files of Landlock rules and the judge are two walls, and neither is all: Landlock knows whole write roots and no
+// Landlock and the judge are two walls, and neither is all: Landlock knows whole write roots and no
 // attributes, the judge knows every rule and goes by locations. A location holds for as long as nothing is renamed: every call
 // here holds Server.moving for reading while it judges and performs, and a rename holds it for writing.
 

@@ -15,6 +15,10 @@
 //	                        who is a, where is a? judge (a, b) <-----------   a descriptor of a
 //	                        then the same in that very a       ----------->   create b
 //
+// In a sandbox without mounts of its own it performs every call that changes something, existing objects and attributes
+// included, and a [ChangeJudge] decides by where the object lies. There the command's own Landlock domain lets it change nothing
+// but devices, whose openings go on in the kernel.
+//
 // It also makes the connections of a sandbox whose network is restricted (NET-3 and the limits of the reference): a
 // [Gate] judges, and connection says how a program's socket comes to its destination. An AF_UNIX socket is connected to
 // a path of the sandbox's own or of [UnixRules].
