@@ -215,8 +215,9 @@ func (w *world) try(weaker bool) (result trial) {
 		w.judge(stdout, stderr, broken)
 		w.endings(broken)
 	}
-	if now := w.files(); !slices.Equal(before, now) {
-		broken("files were %q and are %q", before, now)
+	now := w.files()
+	if made, gone := without(now, before), without(before, now); len(made)+len(gone) != 0 {
+		broken("files are left: %q; files are gone: %q", made, gone)
 	}
 	if others := w.others(); len(others) != 0 {
 		broken("processes are left: %q", others)
@@ -266,11 +267,18 @@ func (w *world) files() []string {
 	var names []string
 	for _, root := range []string{homeMount, "/tmp", "/dev/shm", "/run"} {
 		_ = filepath.WalkDir(root, func(path string, _ os.DirEntry, _ error) error {
-			names = append(names, path)
+			if path != "/tmp/claude" { // the directory for temporary files, which stays (settings.md, default write paths)
+				names = append(names, path)
+			}
 			return nil
 		})
 	}
 	return names
+}
+
+// without gives the names of one list that are not in another.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(other, name) })
 }
 
 // others are the processes of the container beside this one and the bystander.

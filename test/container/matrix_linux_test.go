@@ -19,11 +19,10 @@ const (
 	nested   mode = 10
 	confined mode = 11
 	none     mode = 1
-	refused  mode = -1 // the container itself does not start so
 )
 
 func (m mode) String() string {
-	return map[mode]string{full: "full", nested: "nested", confined: "confined", none: "none", refused: "refused"}[m]
+	return map[mode]string{full: "full", nested: "nested", confined: "confined", none: "none"}[m]
 }
 
 // shape is a row of the matrix: a container, and what srt can do in it for root and for a user.
@@ -70,6 +69,7 @@ var shapes = []shape{
 	{name: "tight", flags: withProfile + "--security-opt no-new-privileges --cap-drop ALL --read-only --tmpfs /tmp --user 1001", user: nested},
 	{name: "default", flags: "", root: confined, user: confined},
 	{name: "default without new privileges", flags: "--security-opt no-new-privileges", root: confined, user: confined},
+	{name: "default without Landlock", change: func(r *recipe) { r.filter = closed }, root: none, user: none},
 	{name: "SYS_ADMIN", flags: "--cap-add SYS_ADMIN", root: nested, user: nested},
 	{name: "all capabilities", flags: unconfined + "--cap-add ALL", root: nested, user: nested},
 	// The kernel lets nobody map root's id who lacks CAP_SETFCAP (user_namespaces(7)).
@@ -161,6 +161,9 @@ func examine(t *testing.T, engine string, r recipe, as account) report {
 // judge compares what happened with a mode.
 func judge(t *testing.T, got report, want mode) {
 	t.Helper()
+	if got.CheckStatus != int(want) || !strings.Contains(got.Check, `"mode": "`+want.String()+`"`) {
+		t.Errorf("srt check exits with %d, want %d (%v): %s", got.CheckStatus, want, want, got.Check)
+	}
 	for _, c := range []struct {
 		name  string
 		got   trial

@@ -14,6 +14,7 @@ const (
 	unfiltered filter = "unconfined" // Docker's and Kubernetes' name for no filter
 	byDefault  filter = "default"    // Docker's profile, which is RuntimeDefault of containerd as well
 	ofPodman   filter = "podman"     // the profile of Podman, where this machine has it (podmanProfile)
+	closed     filter = "closed"     // the default profile without the calls of Landlock, which older engines do not know
 	opened     filter = "opened"     // the default profile with examples/containers/seccomp-additions.json
 )
 
@@ -43,9 +44,8 @@ type recipe struct {
 	tmpfs        map[string][]string // path -> options
 	noTmp        bool                // an image without /tmp
 	ids          identities
-	nonRoot      bool // may not start as root (runAsNonRoot)
-	uid          *int // the user that the recipe names
-	cwd          string
+	nonRoot      bool              // may not start as root (runAsNonRoot)
+	uid          *int              // the user that the recipe names
 	files        map[string]string // of the image, by path: a text, or a link as "-> target"
 }
 

@@ -66,6 +66,11 @@ func (r recipe) seccomp(s *specs.Spec) (*specs.LinuxSeccomp, error) {
 		return seccomp.LoadProfile(string(text), s)
 	}
 	profile := seccomp.DefaultProfile()
+	if r.filter == closed {
+		for _, rule := range profile.Syscalls {
+			rule.Names = slices.DeleteFunc(rule.Names, func(name string) bool { return strings.HasPrefix(name, "landlock_") })
+		}
+	}
 	if r.filter == opened {
 		added, err := additions()
 		if err != nil {
