@@ -3,7 +3,9 @@ package ns
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -27,21 +29,55 @@ func procDir(pid int) string {
 }
 
 func numberInProc(pid int) int {
-	const none = 0 // no process has this number
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return none
+		return noProcess
 	}
 	defer unix.Close(fd)
 	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(fd))
 	if err != nil {
-		return none
+		return searchProc(pid) // a broker that performs the opening may look into nobody's descriptors
 	}
-	_, rest, _ := bytes.Cut(text, []byte("\nPid:"))
+	if number, err := strconv.Atoi(field(text, "Pid")); err == nil {
+		return number
+	}
+	return noProcess
+}
+
+// noProcess is the number of no process.
+const noProcess = 0
+
+// field is what a line of a file of /proc says.
+func field(text []byte, name string) string {
+	_, rest, _ := bytes.Cut(text, []byte("\n"+name+":"))
 	line, _, _ := bytes.Cut(rest, []byte{'\n'})
-	number, err := strconv.Atoi(string(bytes.TrimSpace(line)))
+	return string(bytes.TrimSpace(line))
+}
+
+// searchProc looks for a child of this process by its numbers in all pid namespaces from that of /proc on ("NSpid:" in
+// proc_pid_status(5)), of which this process has one at as many places as it has namespaces.
+func searchProc(pid int) int {
+	own, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return none
+		return noProcess
 	}
-	return number
+	at := len(strings.Fields(field(own, "NSpid"))) - 1
+	entries, err := os.ReadDir("/proc")
+	if err != nil || at < 0 {
+		return noProcess
+	}
+	for _, e := range slices.Backward(entries) { // the latest are the last
+		number, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile("/proc/" + e.Name() + "/status")
+		if err != nil || field(text, "PPid") != field(own, "Pid") {
+			continue
+		}
+		if list := strings.Fields(field(text, "NSpid")); at < len(list) && list[at] == strconv.Itoa(pid) {
+			return number
+		}
+	}
+	return noProcess
 }

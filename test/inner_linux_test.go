@@ -177,3 +177,16 @@ func quoted(words []string) (list []string) {
 	}
 	return list
 }
+
+// TestInner_InContainer: the outer one is in mode nested itself, with its guard and without.
+func TestInner_InContainer(t *testing.T) {
+	each(t, func(t *testing.T, b *box) {
+		b.mkdir("in", 0o755)
+		guarded := cfg{aw: list{b.work}, top: object{"allowNestedUserNamespaces": true}}
+		for _, around := range []cfg{guarded, outer(cfg{aw: list{b.work}})} {
+			b.masked(b.chain([]cfg{around, inner(cfg{aw: list{b.abs("in")}})}, "sh", "-c",
+				"echo x > in/made && rm in/made && ! touch out 2>/dev/null && read -r name < /proc/self/comm && echo $name")...).ok().prints("sh")
+		}
+		b.absent("out")
+	})
+}
