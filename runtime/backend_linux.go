@@ -48,7 +48,9 @@ func (c *Cmd) start() (process, error) {
 	for err != nil {
 		another, why := p.otherAttempt(err)
 		if !another {
-			err = errors.Join(err, why)
+			if why != nil {
+				err = why // which wraps it
+			}
 			break
 		}
 		p.how.again = true

@@ -58,7 +58,8 @@ func checkPlatform() error {
 	case abi < fsview.MinLandlockABI:
 		return fmt.Errorf("Landlock has ABI version %d here, and at least %d is needed (Linux 5.19)", abi, fsview.MinLandlockABI)
 	}
-	return nil
+	_, err = chooseMode(true) // per command, settings may allow more than the session's
+	return err
 }
 
 // readIdentity asks what the new process is made with. It may change between launches.
