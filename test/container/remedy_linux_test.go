@@ -1,0 +1,36 @@
+package container
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestRemedies: who does what srt check says in a container of Docker's has mode full in the next one.
+func TestRemedies(t *testing.T) {
+	for _, flags := range []string{"", "--security-opt no-new-privileges", withProfile, unconfined, "--cap-add SYS_ADMIN"} {
+		r, err := fromFlags(flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as := account{1001, 1001}
+		var said struct {
+			Remedy struct{ Commands []string }
+		}
+		if err := json.Unmarshal([]byte(examine(t, "crun", r, as).Check), &said); err != nil {
+			t.Fatalf("%q: %v", flags, err)
+		}
+		if len(said.Remedy.Commands) != 1 {
+			t.Errorf("%q: the one thing to do is %q", flags, said.Remedy.Commands)
+			continue
+		}
+		added := strings.TrimSuffix(strings.TrimPrefix(said.Remedy.Commands[0], "docker run "), " ...")
+		if r, err = fromFlags(flags + " " + added); err != nil {
+			t.Errorf("%q: %q: %v", flags, said.Remedy.Commands[0], err)
+			continue
+		}
+		if got := examine(t, "crun", r, as); got.CheckStatus != int(full) {
+			t.Errorf("%q: with %q the status is %d: %s", flags, added, got.CheckStatus, got.Check)
+		}
+	}
+}
