@@ -73,7 +73,7 @@ func outside() int {
 	}
 	switch {
 	case cmd.ProcessState == nil:
-		fmt.Fprintln(os.Stderr, "container:", err)
+		fmt.Fprintf(os.Stderr, "container: cannot make mount and pid namespaces, and so no containers: %v\n", err)
 		return 1
 	case cmd.ProcessState.ExitCode() == 0 && len(left) != 0:
 		return 1
