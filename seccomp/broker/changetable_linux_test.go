@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/srt-sandbox/srt/seccomp"
 )
 
 func init() { probes["change-table"] = probeChangeTable }
@@ -293,11 +295,18 @@ func TestChangeTable_LikeWithoutABroker(t *testing.T) {
 	if len(want) < 700 {
 		t.Fatalf("%d situations", len(want))
 	}
-	for _, watched := range []bool{true, false} {
-		got := run(t, setup{changes: &changeJudge{}, watched: watched})
+	for name, s := range map[string]setup{
+		"watched": {changes: &changeJudge{}, watched: true},
+		"asked":   {changes: &changeJudge{}},
+		// Where Landlock cannot hide what must not be read, readings are put to the broker too.
+		"reads": {changes: &changeJudge{testJudge: testJudge{reads: true, moves: true}}, watched: true, filter: func() seccomp.Filter {
+			return seccomp.Stack(seccomp.Confined(), seccomp.Opens(), seccomp.Changes())[0]
+		}},
+	} {
+		got := run(t, s)
 		for situation, lines := range want {
 			if d := diffLines(lines, got[situation]); d != "" {
-				t.Errorf("watched %t, %s (-without, +with):\n%s", watched, situation, d)
+				t.Errorf("%s, %s (-without, +with):\n%s", name, situation, d)
 			}
 		}
 	}
