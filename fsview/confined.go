@@ -26,8 +26,28 @@ type ConfineInput struct {
 	AllUnixSockets bool
 }
 
+// RefusalKind is what cannot be had without mounts: the name of a row of the table of modes (runtime/modetable).
+type RefusalKind string
+
+// The kinds.
+const (
+	RefusedMask     RefusalKind = "mask"
+	RefusedHide     RefusalKind = "hide-in-write-root"
+	RefusedProc     RefusalKind = "hide-in-proc"
+	RefusedShm      RefusalKind = "hide-in-shm"
+	RefusedSame     RefusalKind = "hide-twice-shown"
+	RefusedUnlisted RefusalKind = "hide-unlisted" // or not to be inspected any more
+	RefusedMany     RefusalKind = "hide-many"
+)
+
+// RefusalKinds are all of them.
+func RefusalKinds() []RefusalKind {
+	return []RefusalKind{RefusedMask, RefusedHide, RefusedProc, RefusedShm, RefusedSame, RefusedUnlisted, RefusedMany}
+}
+
 // Refusal is one thing that the settings ask for and that cannot be had without mounts.
 type Refusal struct {
+	Kind    RefusalKind
 	Setting string // the place in the settings, or what else asks for it: "private file"
 	Entry   string // the entry as written, empty if none is behind it
 	Path    string // the location that it is about
@@ -101,9 +121,9 @@ type confiner struct {
 }
 
 // refuse notes what cannot be had, with what asks for it.
-func (c *confiner) refuse(why, path, text string) {
+func (c *confiner) refuse(kind RefusalKind, why, path, text string) {
 	rule, entry := c.judge.causes.split(why)
-	c.refused = append(c.refused, Refusal{Setting: rule, Entry: entry, Path: path, Why: text})
+	c.refused = append(c.refused, Refusal{Kind: kind, Setting: rule, Entry: entry, Path: path, Why: text})
 }
 
 // isSetting tells an entry of the settings from a rule of srt's own.
@@ -124,14 +144,14 @@ func (c *confiner) step(s *Step) {
 	case s.Kind == Reveal || s.Kind == RevealWritable:
 		c.shown = append(c.shown, *s)
 	case s.Kind == Mask:
-		c.refuse(s.Why, s.Path, whyMask)
+		c.refuse(RefusedMask, s.Why, s.Path, whyMask)
 	case !s.conceals(), policy.Covers("/dev", s.Path) && s.Path != "/dev": // of /dev the usual devices show alone
 	case policy.Covers("/proc", s.Path) && s.Path != "/proc":
 		if isSetting(s.Why) {
-			c.refuse(s.Why, s.Path, whyProc)
+			c.refuse(RefusedProc, s.Why, s.Path, whyProc)
 		}
 	case c.judge.around(s.Path) == zoneWritable && isSetting(s.Why):
-		c.refuse(s.Why, s.Path, whyHide)
+		c.refuse(RefusedHide, s.Why, s.Path, whyHide)
 	case c.judge.around(s.Path) == zoneWritable:
 		c.judged = true
 	default:
@@ -176,7 +196,7 @@ func (c *confiner) shm() {
 	for _, list := range [...][]policy.PathRule{c.plan.Rules.DenyRead, c.plan.Rules.DenyWrite, c.plan.Rules.CredentialDeny} {
 		for _, r := range list {
 			if policy.Covers(sharedMemory, r.Path) {
-				c.refused = append(c.refused, Refusal{Setting: r.Key, Entry: r.Entry, Path: r.Path, Why: whyShm})
+				c.refused = append(c.refused, Refusal{Kind: RefusedShm, Setting: r.Key, Entry: r.Entry, Path: r.Path, Why: whyShm})
 			}
 		}
 	}

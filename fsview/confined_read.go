@@ -98,7 +98,7 @@ func (c *confiner) learnObjects() {
 			switch {
 			case absent(err) && m.why == devicesWhy && at == m.path: // nor is there anything to read
 			case err != nil:
-				c.refuse(m.why, m.path, fmt.Sprintf(whyGone, at, err))
+				c.refuse(RefusedUnlisted, m.why, m.path, fmt.Sprintf(whyGone, at, err))
 				return
 			case at == m.path:
 				c.objects.marked[info.ID] = m
@@ -170,11 +170,11 @@ func (c *confiner) grantBeneath(path string, dir bool, right ReadRight, listed b
 	case err != nil && listed:
 		return // gone
 	case err != nil:
-		c.refuse(devicesWhy, path, fmt.Sprintf(whyGone, path, err))
+		c.refuse(RefusedUnlisted, devicesWhy, path, fmt.Sprintf(whyGone, path, err))
 		return
 	case c.objects.marked[info.ID] != nil && dir:
 		m := c.objects.marked[info.ID]
-		c.refuse(m.why, m.path, fmt.Sprintf(whySame, path))
+		c.refuse(RefusedSame, m.why, m.path, fmt.Sprintf(whySame, path))
 		return
 	case c.objects.marked[info.ID] != nil && !slices.Contains(c.plan.Keep, path):
 		return // another name of a file (FS-45)
@@ -194,7 +194,7 @@ func (c *confiner) grantBeneath(path string, dir bool, right ReadRight, listed b
 	}
 	list, err := c.in.Tree.ReadDir(path)
 	if err != nil {
-		c.refuse(m.why, m.path, fmt.Sprintf(whyList, path, err))
+		c.refuse(RefusedUnlisted, m.why, m.path, fmt.Sprintf(whyList, path, err))
 		return
 	}
 	for _, e := range list {
@@ -214,7 +214,7 @@ func (c *confiner) add(r ReadRule) {
 		if found := c.within(above(r.Path)); found != nil {
 			m = found
 		}
-		c.refuse(m.why, m.path, fmt.Sprintf(whyMany, maxReadRules))
+		c.refuse(RefusedMany, m.why, m.path, fmt.Sprintf(whyMany, maxReadRules))
 	case len(c.read) < maxReadRules:
 		c.read = append(c.read, r)
 	}

@@ -3,6 +3,7 @@ package fsview
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,6 +54,9 @@ func TestConfineRefusals(t *testing.T) {
 			if errors.As(err, &ce) {
 				for _, r := range ce.Refusals {
 					got = append(got, fmt.Sprintf("%s %q %s", r.Setting, r.Entry, r.Path))
+					if !slices.Contains(RefusalKinds(), r.Kind) {
+						t.Errorf("kind %q", r.Kind)
+					}
 				}
 				if c != nil || !strings.Contains(err.Error(), tt.advice) {
 					t.Errorf("%v, want %q in it", err, tt.advice)
