@@ -186,3 +186,18 @@ func TestNested_Surroundings(t *testing.T) {
 		})
 	}
 }
+
+// TestNested_OwnNamespaces: where the settings let a command make user namespaces, it maps its id in them though the broker opens
+// the files, and mounts there show it no more of the other processes.
+func TestNested_OwnNamespaces(t *testing.T) {
+	each(t, func(t *testing.T, b *box) {
+		pid, word := b.other()
+		c := cfg{top: object{"allowNestedUserNamespaces": true}}
+		r := b.masked(b.srt(c, "unshare", "-Urm", "sh", "-c", `id -u; mount --rbind /proc /mnt; cat /mnt/$0/cmdline; cat /mnt/self/comm; ls /mnt/$0
+mount --bind /proc/$0 /srv; cat /srv/cmdline /srv/status; ls /srv; mount --bind /proc/$0/cmdline /dev/zero; head -c 1000 /dev/zero; true`, fmt.Sprint(pid))...).ok()
+		r.prints("0\ncat")
+		if strings.Contains(r.stdout, word) {
+			t.Errorf("the command has seen another process: %v", r)
+		}
+	})
+}
