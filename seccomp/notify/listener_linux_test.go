@@ -127,11 +127,12 @@ func everyCall(opens bool) []call {
 		"unlinkat": {unix.SYS_UNLINKAT, unix.EINVAL}, "truncate": {unix.SYS_TRUNCATE, unix.EINVAL},
 		"fchmodat": {unix.SYS_FCHMODAT, unix.EFAULT}, "readlinkat": {unix.SYS_READLINKAT, unix.EINVAL},
 		"connect": {unix.SYS_CONNECT, unix.EBADF}, "statx": {unix.SYS_STATX, unix.EINVAL},
-		"ioctl":                   {unix.SYS_IOCTL, unix.EBADF},
-		"landlock_create_ruleset": {unix.SYS_LANDLOCK_CREATE_RULESET, unix.EOPNOTSUPP},
+		"ioctl": {unix.SYS_IOCTL, unix.EBADF},
 	} {
 		calls = append(calls, call{Name: name, Number: c.number, Args: [6]uintptr{bad, bad, bad, bad, bad}, Want: c.want})
 	}
+	calls = append(calls, call{Name: "landlock_create_ruleset", Number: unix.SYS_LANDLOCK_CREATE_RULESET, Args: [6]uintptr{bad, 24}, Want: unix.EOPNOTSUPP},
+		call{Name: "landlock_create_ruleset of an srt inside", Number: unix.SYS_LANDLOCK_CREATE_RULESET, Args: [6]uintptr{bad, 0x218}, Want: unix.EFAULT})
 	return append(calls, call{Name: "btrfs subvolume", Number: unix.SYS_IOCTL, Args: [6]uintptr{bad, 0x50009418}, Want: unix.EPERM})
 }
 
