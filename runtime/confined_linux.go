@@ -54,6 +54,7 @@ func (p *linuxProcess) beginConfined(h host, abi int) error {
 	if err != nil {
 		return errors.Join(err, program.Release())
 	}
+	p.cmd.sandbox.opts.timing("namespaces made") // none; it is the moment that counts
 	if err := prepared.AllowHands(); err != nil {
 		return errors.Join(err, prepared.Close())
 	}

@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,7 +43,11 @@ func (t *thread) full() (bool, error) {
 		return false, nil
 	}
 	var limit unix.Rlimit
-	if err := unix.Prlimit(t.tid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
+	err := unix.Prlimit(t.tid, unix.RLIMIT_NOFILE, nil, &limit)
+	if errors.Is(err, unix.EPERM) {
+		limit.Cur, err = t.openFilesLimit() // it has other ids, and without a user namespace this process may lack CAP_SYS_RESOURCE
+	}
+	if err != nil {
 		return false, err
 	}
 	var fds unix.Statx_t
@@ -57,6 +63,35 @@ func (t *thread) full() (bool, error) {
 	// There may be some above a limit that was lowered since: those do not count.
 	below, err := t.countBelow(limit.Cur)
 	return below >= limit.Cur, err
+}
+
+// openFilesLimit reads the soft limit from what everybody may read (proc_pid_limits(5)).
+func (t *thread) openFilesLimit() (uint64, error) {
+	fd, err := unix.Openat(t.dir, "limits", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, 4<<10)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return 0, err
+	}
+	return parseOpenFiles(string(buf[:n]))
+}
+
+// errLimits says that the kernel's account of a thread's limits is not understood.
+var errLimits = errors.New("/proc/PID/limits has no line for open files that is understood")
+
+// parseOpenFiles finds the soft limit of open files in the text of the file.
+func parseOpenFiles(text string) (uint64, error) {
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, "Max open files")
+		if f := strings.Fields(rest); ok && len(f) > 0 {
+			return strconv.ParseUint(f[0], 10, 64) // it cannot be unlimited (fs.nr_open)
+		}
+	}
+	return 0, errLimits
 }
 
 // countBelow counts the descriptors with numbers below limit.

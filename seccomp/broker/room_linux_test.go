@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"testing"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +46,20 @@ func openAtLimit(r *recorder, name string, room int) error {
 		}
 		if made {
 			r.check(unix.Unlink(name))
+		}
+	}
+}
+
+func TestParseOpenFiles(t *testing.T) {
+	const text = "Limit                     Soft Limit           Hard Limit           Units     \n" +
+		"Max processes             96364                96364                processes \n" +
+		"Max open files            1024                 1048576              files     \n"
+	if got, err := parseOpenFiles(text); err != nil || got != 1024 {
+		t.Errorf("got %d, %v", got, err)
+	}
+	for _, bad := range []string{"", "Max open files\n", "Max open files  many many files\n"} {
+		if got, err := parseOpenFiles(bad); err == nil {
+			t.Errorf("%q gives %d", bad, got)
 		}
 	}
 }
