@@ -185,5 +185,9 @@ func (c *call) judgeLinked(old place) (out outcome, denied bool) {
 	case denied:
 		return c.refuse(unix.EXDEV, where, why), true
 	}
-	return out, false
+	i, errno := c.look(old.object)
+	if errno == 0 && i.kind() == unix.S_IFDIR {
+		errno = unix.EPERM // link(2); the hand's Landlock domain would say EXDEV of a write root itself
+	}
+	return failed(errno), errno != 0
 }

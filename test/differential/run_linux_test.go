@@ -28,6 +28,8 @@ type scenario struct {
 	Items  []model.Item
 	Policy model.Policy
 	Ops    []model.Op
+	// Confined has it done in mode confined (docs/modes.md).
+	Confined bool
 }
 
 // drawer gives the next operation in a state of the world, until it has no more.
@@ -64,6 +66,7 @@ func run(who stage.Account, sc scenario, next drawer) (out outcome, err error) {
 	if err != nil {
 		return out, err
 	}
+	w.confined = sc.Confined
 	m, err := model.Start(sc.Items, sc.Policy, who.Root())
 	if err != nil {
 		return out, err
@@ -127,6 +130,9 @@ func (w *world) start(pol model.Policy) (*sandbox, error) {
 	s.cmd = exec.CommandContext(ctx, srtPath, "-s", file, "exec", "--", probePath)
 	s.cmd.Dir = w.real(model.Cwd)
 	s.cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + w.real(model.Home), "CLAUDE_CODE_TMPDIR=" + tmp}
+	if w.confined {
+		s.cmd.Env = append(s.cmd.Env, "SRT_WITHOUT=userns")
+	}
 	s.cmd.Stderr, s.cmd.WaitDelay = &s.stderr, patience
 	if os.Getuid() == 0 {
 		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.who.UID), Gid: uint32(w.who.GID)}}

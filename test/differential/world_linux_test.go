@@ -17,6 +17,7 @@ import (
 type world struct {
 	root, side string
 	who        stage.Account
+	confined   bool // in mode confined (docs/modes.md)
 }
 
 func newWorld(who stage.Account, items []model.Item) (*world, error) {
@@ -145,6 +146,9 @@ func (w *world) settings(pol model.Policy) []byte {
 		"network": map[string]any{"allowedDomains": []any{}, "deniedDomains": []any{}},
 		"filesystem": map[string]any{"denyRead": list(pol.DenyRead), "allowRead": list(pol.AllowRead),
 			"allowWrite": list(pol.AllowWrite), "denyWrite": list(pol.DenyWrite), "allowGitConfig": pol.AllowGitConfig},
+	}
+	if w.confined {
+		top["enableWeakerNestedSandbox"] = true
 	}
 	if pol.SearchDepth > 0 {
 		top["mandatoryDenySearchDepth"] = pol.SearchDepth
