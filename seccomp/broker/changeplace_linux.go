@@ -58,10 +58,10 @@ func (c *call) locateHere(o origin, path string, resolve uint64) (place, syscall
 	} else {
 		object, errno = c.openHere(here(o), path, unix.O_NOFOLLOW, resolve)
 	}
-	switch {
-	case errno == 0:
+	switch errno {
+	case 0:
 		return place{dir: parent, last: last, object: object}, 0
-	case errno == unix.EAGAIN, errno == unix.EACCES: // the latter is the directory's: it may not be searched
+	case unix.EAGAIN, unix.EACCES: // the latter is the directory's: it may not be searched
 		return place{}, errno
 	}
 	return place{dir: parent, last: last, object: -1, errno: errno}, 0

@@ -42,6 +42,15 @@ var disturbances = map[string]func(stop *atomic.Bool, r *contest){
 			_ = opens("rw/dir/file", unix.O_CREAT|unix.O_WRONLY)
 		}
 	},
+	// The file is removed, and a link made: no rename, which would be kept off while another call is judged.
+	"link in the place of the file": func(stop *atomic.Bool, r *contest) {
+		for !stop.Load() {
+			_ = unix.Unlink("rw/dir/file")
+			_ = unix.Symlink("../../ro/file", "rw/dir/file")
+			_ = unix.Unlink("rw/dir/file")
+			_ = opens("rw/dir/file", unix.O_CREAT|unix.O_WRONLY)
+		}
+	},
 	// Another thread writes the path anew.
 	"memory": func(stop *atomic.Bool, r *contest) {
 		at := (*uint16)(unsafe.Pointer(&r.path[0]))
