@@ -213,7 +213,7 @@ func TestGuide(t *testing.T) {
 			t.Errorf("%s is not in the guide", file)
 		}
 	}
-	for _, link := range regexp.MustCompile(`\]\((\.\./examples/[^)#]*|library\.md)[^)]*\)`).FindAllSubmatch(text, -1) {
+	for _, link := range regexp.MustCompile(`\]\((\.\./examples/[^)#]*|[a-z]+\.md)[^)]*\)`).FindAllSubmatch(text, -1) {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(guide), string(link[1]))); err != nil {
 			t.Error(err)
 		}
