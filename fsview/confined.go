@@ -92,7 +92,9 @@ type Confined struct {
 	write []WritableRule
 	// judged says that something in a place that can be written to is hidden, which openings have to be judged for.
 	judged bool
-	marks  []mark
+	// shm says that /dev/shm, the host's, is granted.
+	shm   bool
+	marks []mark
 }
 
 // Confine says how a plan is held without mounts. The plan must not change afterwards. The error is a *ConfineError.
@@ -101,7 +103,7 @@ func Confine(pl *Plan, in ConfineInput) (*Confined, error) {
 	for i := range pl.Steps {
 		c.step(&pl.Steps[i])
 	}
-	c.shm()
+	c.grantShm()
 	if len(c.refused) == 0 {
 		c.grantReading()
 	}
@@ -171,24 +173,17 @@ func (c *confiner) mark(s *Step) {
 // sharedMemory is what mode confined grants only where a list names it. Elsewhere each sandbox has its own (FS-47).
 const sharedMemory = "/dev/shm"
 
-// shm sets what may be changed: the write roots, and what the lists name in /dev/shm.
-func (c *confiner) shm() {
+// grantShm sets what may be changed: the write roots, and /dev/shm where the lists name it or something in it.
+func (c *confiner) grantShm() {
 	c.write = append(c.write, c.plan.Writable...)
-	granted := ""
+	c.shm = c.plan.Unrestricted
 	for _, r := range c.plan.Rules.AllowWrite {
-		if !r.Pattern && (policy.Covers(r.Path, sharedMemory) || policy.Covers(sharedMemory, r.Path)) {
-			granted = sharedMemory
-		}
+		c.shm = c.shm || !r.Pattern && (policy.Covers(r.Path, sharedMemory) || policy.Covers(sharedMemory, r.Path))
 	}
 	for _, p := range c.in.ExtraWrite {
-		if policy.Covers(sharedMemory, p) {
-			granted = sharedMemory
-		}
+		c.shm = c.shm || policy.Covers(sharedMemory, p)
 	}
-	if c.plan.Unrestricted {
-		granted = sharedMemory
-	}
-	if granted == "" {
+	if !c.shm {
 		return
 	}
 	c.write = append(c.write, WritableRule{Path: sharedMemory, Dir: true})

@@ -13,12 +13,19 @@ type ConfinedJudge struct {
 	*Guard
 	confined *Confined
 	judge    *Judge
+	links    []*Step // reveals under the name of a re-allowed link
 }
 
 // Judge makes the judge. It costs a look at each step and rule of the plan.
 func (c *Confined) Judge() *ConfinedJudge {
-	j := NewJudge(c.plan)
-	return &ConfinedJudge{Guard: j.guard, confined: c, judge: j}
+	judge := NewJudge(c.plan)
+	j := &ConfinedJudge{Guard: judge.guard, confined: c, judge: judge}
+	for i := range c.plan.Steps {
+		if s := &c.plan.Steps[i]; s.Kind == Reveal && s.Source != s.Path {
+			j.links = append(j.links, s)
+		}
+	}
+	return j
 }
 
 // Change judges a change: of what is at a location (AccessWrite, its attributes included), the making of a name, or its
@@ -68,12 +75,9 @@ func (j *ConfinedJudge) refusal(location string, a Access) syscall.Errno {
 // changeKernel judges a change in /dev, /proc or /sys, which are the host's own here. Openings of devices are not asked about:
 // the command's Landlock domain names the ones that may be used (DeviceRules).
 func (j *ConfinedJudge) changeKernel(location string, a Access) (why string, errno syscall.Errno) {
-	for _, w := range j.confined.write {
-		if w.Path == sharedMemory && policy.Covers(sharedMemory, location) && (location != sharedMemory || a == AccessCreate) {
-			return "", 0
-		}
-	}
 	switch {
+	case j.confined.shm && policy.Covers(sharedMemory, location) && (location != sharedMemory || a == AccessCreate):
+		return "", 0
 	case policy.Covers("/dev", location) && a != AccessWrite:
 		return rulePrivateDev, syscall.EROFS
 	case policy.Covers("/dev", location):
@@ -87,8 +91,8 @@ func (j *ConfinedJudge) changeKernel(location string, a Access) (why string, err
 // linked is the step that shows an object under the name of a re-allowed link elsewhere (FS-9), and with it that under its
 // own. It is read-only.
 func (j *ConfinedJudge) linked(location string) *Step {
-	for i := range j.judge.causes.plan.Steps {
-		if s := &j.judge.causes.plan.Steps[i]; s.Kind == Reveal && s.Source != s.Path && policy.Covers(s.Source, location) && j.conceals(location) {
+	for _, s := range j.links {
+		if policy.Covers(s.Source, location) && j.conceals(location) {
 			return s
 		}
 	}

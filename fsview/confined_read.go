@@ -81,32 +81,43 @@ func (c *confiner) grantReading() {
 	sort.SliceStable(c.read, func(i, j int) bool { return c.read[i].Path < c.read[j].Path })
 }
 
-// objects are what marks are about, whatever their paths: a rule of Landlock is of an object, and holds for all that is reached
-// through it, by any mount.
+// objects are what marks are about, by their paths, and whatever their paths: a rule of Landlock is of an object, and holds for
+// all that is reached through it, by any mount.
 type objects struct {
 	marked map[Identity]*mark
 	above  map[Identity]*mark // a directory above a mark; of several marks one of a directory
+	paths  map[string]*mark   // the same by paths
+	at     map[string]*mark   // marks by their paths
 }
 
 // learnObjects asks what the marks are, and what is above them.
 func (c *confiner) learnObjects() {
-	c.objects = objects{marked: map[Identity]*mark{}, above: map[Identity]*mark{}}
+	c.objects = objects{marked: map[Identity]*mark{}, above: map[Identity]*mark{}, paths: map[string]*mark{},
+		at: map[string]*mark{}}
 	for i := range c.marks {
 		m := &c.marks[i]
-		for at := m.path; ; at = path.Dir(at) {
+		c.objects.at[m.path] = m
+		info, err := c.in.Tree.Lstat(m.path)
+		switch {
+		case err == nil:
+			c.objects.marked[info.ID] = m
+		case !absent(err) || m.why != devicesWhy: // without a /dev there is nothing in it to be read
+			c.refuse(RefusedUnlisted, m.why, m.path, fmt.Sprintf(whyGone, m.path, err))
+			return
+		}
+		for at := m.path; at != "/"; {
+			at = path.Dir(at)
+			if known := c.objects.paths[at]; known != nil && (known.dir || !m.dir) {
+				break // and so is all above it
+			}
 			info, err := c.in.Tree.Lstat(at)
-			switch {
-			case absent(err) && m.why == devicesWhy && at == m.path: // nor is there anything to read
-			case err != nil:
+			if err != nil {
 				c.refuse(RefusedUnlisted, m.why, m.path, fmt.Sprintf(whyGone, at, err))
 				return
-			case at == m.path:
-				c.objects.marked[info.ID] = m
-			case c.objects.above[info.ID] == nil || m.dir:
-				c.objects.above[info.ID] = m
 			}
-			if at == "/" {
-				break
+			c.objects.paths[at] = m
+			if other := c.objects.above[info.ID]; other == nil || m.dir {
+				c.objects.above[info.ID] = m
 			}
 		}
 	}
@@ -134,29 +145,13 @@ func (c *confiner) markKernel() {
 
 // marked reports whether a path is a mark's.
 func (c *confiner) marked(path string) bool {
-	for i := range c.marks {
-		if c.marks[i].path == path {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.marks, func(m mark) bool { return m.path == path })
 }
 
-// within gives a mark strictly beneath a path, one of a directory if there is one. nil: there is none.
-func (c *confiner) within(path string) (found *mark) {
-	for i := range c.marks {
-		m := &c.marks[i]
-		if m.path != path && policy.Covers(path, m.path) && (found == nil || m.dir && !found.dir) {
-			found = m
-		}
-	}
-	return found
-}
-
-// leadsTo gives a mark that is reached through an object, by its path or by another: the root directory, mounted once more
-// somewhere, is still above all of them.
+// leadsTo gives a mark that is reached through an object, by its path or by another, one of a directory if there is one: the root
+// directory, mounted once more somewhere, is still above all of them. nil: there is none.
 func (c *confiner) leadsTo(path string, id Identity) *mark {
-	m, other := c.within(path), c.objects.above[id]
+	m, other := c.objects.paths[path], c.objects.above[id]
 	if m == nil || other != nil && other.dir {
 		return other
 	}
@@ -199,7 +194,7 @@ func (c *confiner) grantBeneath(path string, dir bool, right ReadRight, listed b
 	}
 	for _, e := range list {
 		// Links lead to what has rules of its own, and nothing is read from sockets.
-		if e.Type != fs.ModeSymlink && e.Type != fs.ModeSocket && !c.marked(join(path, e.Name)) {
+		if _, marked := c.objects.at[join(path, e.Name)]; !marked && e.Type != fs.ModeSymlink && e.Type != fs.ModeSocket {
 			c.grantBeneath(join(path, e.Name), e.Type == fs.ModeDir, right, true)
 		}
 	}
@@ -210,9 +205,9 @@ func (c *confiner) add(r ReadRule) {
 	switch {
 	case r.Right == 0:
 	case len(c.read) == maxReadRules && len(c.refused) == 0:
-		m := &c.marks[0]
-		if found := c.within(above(r.Path)); found != nil {
-			m = found
+		m := c.objects.paths[path.Dir(r.Path)]
+		if m == nil {
+			m = &c.marks[0]
 		}
 		c.refuse(RefusedMany, m.why, m.path, fmt.Sprintf(whyMany, maxReadRules))
 	case len(c.read) < maxReadRules:
