@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +19,10 @@ import (
 
 func init() {
 	probes["change-deny"] = probeChangeDeny
-	probes["change-none"] = func(string) any { return unix.ErrnoName(unix.Unlink("file").(unix.Errno)) }
+	probes["change-none"] = func(string) any {
+		errno, _ := errors.AsType[unix.Errno](unix.Unlink("file"))
+		return unix.ErrnoName(errno)
+	}
 }
 
 // divide makes a folder with a part that may be changed, rw, and in it what may not: secret and the directory kept. Of ro nothing
