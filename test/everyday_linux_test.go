@@ -70,6 +70,9 @@ var goCacheSeed = sync.OnceValues(func() (string, error) {
 })
 
 func TestBuild_GoProject(t *testing.T) {
+	if goTool == "" {
+		t.Skipf("got no go command, since %s is set; want one", helpersVariable)
+	}
 	eachAlong(t, func(t *testing.T, b *box) {
 		seed, err := goCacheSeed()
 		b.must(err)

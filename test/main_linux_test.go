@@ -19,6 +19,8 @@ const (
 	// userVariable names the ordinary user that a run as root runs every test as, too.
 	userVariable = "SRT_TEST_USER"
 	defaultUser  = "srt-test"
+	// helpersVariable names a directory with the finished helpers, probe and listener, for systems that have no go command.
+	helpersVariable = "SRT_TEST_HELPERS"
 )
 
 // Set once by TestMain.
@@ -27,7 +29,7 @@ var (
 	probePath string // internal/probe, likewise
 	// listenerPath is internal/listener, likewise.
 	listenerPath string
-	goTool       string // the go command of this toolchain
+	goTool       string // the go command of this toolchain; empty where helpersVariable stands for it
 	accounts     []account
 )
 
@@ -76,6 +78,9 @@ func prepareAndRun(m *testing.M) (int, error) {
 // findGo gives a go command that every account can run. What go has fetched by itself lies in the home of the one user
 // for whom it did; then this is a copy beneath dir.
 func findGo(dir string) (string, error) {
+	if os.Getenv(helpersVariable) != "" {
+		return "", nil
+	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		return "", err
@@ -127,20 +132,32 @@ func confines(dir string) error {
 func installBinaries(dir string) error {
 	srtPath, probePath, listenerPath = filepath.Join(dir, "srt"), filepath.Join(dir, "probe"), filepath.Join(dir, "listener")
 	if given := os.Getenv(binaryVariable); given != "" {
-		data, err := os.ReadFile(given)
-		if err != nil {
+		if err := install(given, srtPath); err != nil {
 			return fmt.Errorf("%s: %w", binaryVariable, err)
-		}
-		if err := os.WriteFile(srtPath, data, 0o755); err != nil {
-			return err
 		}
 	} else if err := build(srtPath, "github.com/srt-sandbox/srt/cmd/srt"); err != nil {
 		return err
 	}
-	if err := build(listenerPath, "./internal/listener"); err != nil {
+	for _, helper := range []string{listenerPath, probePath} {
+		name := filepath.Base(helper)
+		if given := os.Getenv(helpersVariable); given != "" {
+			if err := install(filepath.Join(given, name), helper); err != nil {
+				return fmt.Errorf("%s: %w", helpersVariable, err)
+			}
+		} else if err := build(helper, "./internal/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install copies a finished program to where every account can execute it.
+func install(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
 		return err
 	}
-	return build(probePath, "./internal/probe")
+	return os.WriteFile(to, data, 0o755)
 }
 
 // build makes a static program that needs nothing of its surroundings.
