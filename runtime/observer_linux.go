@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"slices"
+
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/seccomp"
 	"github.com/srt-sandbox/srt/seccomp/broker"
@@ -28,12 +30,32 @@ func (l *launch) observation() *broker.Observation {
 	if !l.observed() {
 		return nil
 	}
-	return &broker.Observation{Judge: l.judge, Reads: l.cmd.sandbox.opts.monitor == MonitorAll, Only: !l.guard.Names()}
+	var judge broker.PathJudge = l.judge
+	if l.confines() {
+		judge = plainJudge{judge: l.judge}
+	}
+	return &broker.Observation{Judge: judge, Reads: l.cmd.sandbox.opts.monitor == MonitorAll, Only: !l.guard.Names()}
 }
+
+// plainJudge is the judge where nothing stands in for what is hidden: there are no mounts (mode confined).
+type plainJudge struct{ judge *fsview.Judge }
+
+// Judge implements broker.PathJudge.
+func (j plainJudge) Judge(path string, a fsview.Access) fsview.Judgement {
+	v := j.judge.Judge(path, a)
+	v.Substitute = false
+	return v
+}
+
+// passesConfined lists the calls that look at what is hidden and that Landlock does not refuse (docs/modes.md).
+var passesConfined = []string{"chdir", "readlink", "readlinkat"}
 
 // reportObserved turns what the observer saw into an event, unless a hook in the kernel reports it.
 func (l *launch) reportObserved(d broker.Denial) {
 	if d.Access == fsview.AccessCreate && l.hooked.reports(d.Path) {
+		return
+	}
+	if l.confines() && d.Access == fsview.AccessRead && slices.Contains(passesConfined, d.Call) {
 		return
 	}
 	r := refusedAccess{pid: d.PID, comm: d.Process, call: d.Call, path: d.Path, access: d.Access, other: d.Other, apart: d.Apart}
