@@ -11,6 +11,7 @@ import (
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
 	"github.com/srt-sandbox/srt/probe"
+	"github.com/srt-sandbox/srt/probe/probetest"
 )
 
 // TestModeNeeds_AreProbed: what modes need has a probe, and the versions are fsview's.
@@ -48,8 +49,8 @@ func TestRefusedByKernel(t *testing.T) {
 
 // TestLesserMode_OnThisSystem: where everything is there, a refusal is no reason for another mode.
 func TestLesserMode_OnThisSystem(t *testing.T) {
-	if forced, _ := probe.Forced(); forced || decideMode(features(), true).mode != ModeFull || !probe.CgroupNamespace.Probe().Present() {
-		t.Skip("this system does not give mode full")
+	for _, f := range []*probe.Feature{probe.FreshProc, probe.NetNamespace, probe.MountSetattr, probe.Openat2, probe.CgroupNamespace} {
+		probetest.Need(t, f)
 	}
 	failure := &ns.StepError{Op: "mount on", Subject: "/x", Err: unix.EPERM}
 	if m, another, err := lesserMode(ModeFull, failure, true); m != ModeFull || another || err != nil {
