@@ -114,7 +114,7 @@ func (b *builder) collectOwn() error {
 func (b *builder) collectKernelMounts() error {
 	for _, p := range b.in.KernelMounts {
 		loc := b.res.resolve(p, true)
-		why := &rule{key: "kernel mount", number: "FS-47", quiet: true, here: true}
+		why := &rule{key: keyKernelMount, number: "FS-47", quiet: true, here: true}
 		switch {
 		case loc.exists && loc.path != "/":
 			first(&b.node(loc.path, loc.info).hard, why)

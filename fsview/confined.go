@@ -2,6 +2,7 @@ package fsview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/srt-sandbox/srt/runtime/policy"
@@ -128,9 +129,13 @@ func (c *confiner) refuse(kind RefusalKind, why, path, text string) {
 	c.refused = append(c.refused, Refusal{Kind: kind, Setting: rule, Entry: entry, Path: path, Why: text})
 }
 
+// ownRules are the rules of srt's own that hide something. All others are taken for entries of the settings.
+var ownRules = [...]string{keyPrivateFile, keyOwnDir, keyKernelMount}
+
 // isSetting tells an entry of the settings from a rule of srt's own.
-func isSetting(why string) bool {
-	return strings.HasPrefix(why, "filesystem.") || strings.HasPrefix(why, "credentials.")
+func (c *confiner) isSetting(s *Step) bool {
+	rule, _ := c.judge.causes.split(s.Why)
+	return !slices.Contains(ownRules[:], rule)
 }
 
 // conceals reports whether a step stands for something that must not be read. An empty directory stands in for one that is no
@@ -149,10 +154,10 @@ func (c *confiner) step(s *Step) {
 		c.refuse(RefusedMask, s.Why, s.Path, whyMask)
 	case !s.conceals(), policy.Covers("/dev", s.Path) && s.Path != "/dev": // of /dev the usual devices show alone
 	case policy.Covers("/proc", s.Path) && s.Path != "/proc":
-		if isSetting(s.Why) {
+		if c.isSetting(s) {
 			c.refuse(RefusedProc, s.Why, s.Path, whyProc)
 		}
-	case c.judge.around(s.Path) == zoneWritable && isSetting(s.Why):
+	case c.judge.around(s.Path) == zoneWritable && c.isSetting(s):
 		c.refuse(RefusedHide, s.Why, s.Path, whyHide)
 	case c.judge.around(s.Path) == zoneWritable:
 		c.judged = true
@@ -161,9 +166,10 @@ func (c *confiner) step(s *Step) {
 	}
 }
 
-// mark notes what must not be read.
+// mark notes what must not be read. What is srt's own has no names that are a secret: with them hidden, no command of root's
+// could list the root directory.
 func (c *confiner) mark(s *Step) {
-	m := mark{path: s.Path, dir: s.Dir, why: s.Why}
+	m := mark{path: s.Path, dir: s.Dir && c.isSetting(s), why: s.Why}
 	if !s.Late {
 		m.id = s.ID
 	}

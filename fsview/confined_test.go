@@ -178,6 +178,7 @@ func TestConfinedReading(t *testing.T) {
 		{"", "/h/p/k", false, readAll}, {"", "/usr/bin/x", false, readAll}, {"", "/proc/7/comm", false, readAll}, {"", "/dev/sda", false, ReadList},
 		{"", "/", false, ReadList}, {"", "/sys/firmware/x", false, readAll}, {"", "/sys/firmware/x", true, ReadList}, {"", "/sys/class/x", true, readAll},
 		{"dR=~/o", "/h/o/x", false, 0}, {"dR=~/o", "/h", false, 0}, {"dR=~/o", "/h/p/k", false, readAll}, {"dR=~/o", "/dev/sda", false, ReadList},
+		{"private=/h/o", "/h/o/x", false, ReadList}, {"private=/h/o", "/", false, ReadList}, {"proc=/h/o", "/h/o/x", false, ReadList},
 		{"dR=/proc", "/proc/7/comm", false, 0}, {"dR=/ aR=.", "/h/p/k", false, readAll}, {"dR=/ aR=.", "/usr/bin/x", false, 0},
 		{"disabled", "/h/o/x", false, readAll}, {"disabled", "/dev/sda", true, ReadList}, {"aW=/dev/shm", "/dev/shm/x", false, readAll},
 	} {

@@ -18,7 +18,7 @@ type causes struct {
 // split gives the place in the settings or the name behind a rule, and the entry there.
 func (c *causes) split(why string) (rule, entry string) {
 	rule = why
-	for _, mark := range [...]string{" (FS-", " (NET-"} {
+	for _, mark := range [...]string{" (FS-", " (NET-", " (CLI-", " (TLS-"} {
 		if i := strings.LastIndex(rule, mark); i > 0 {
 			rule = rule[:i]
 			break

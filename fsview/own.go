@@ -10,6 +10,13 @@ import (
 // (FS-51, CLI-30): a command cannot change it, remove it, put something in its place, make it where it does not exist, or
 // reach it by a second name. Links on the way to it and the directories around it stay where they are (FS-41, FS-42).
 
+// The names of rules of srt's own that hide something.
+const (
+	keyPrivateFile = "private file"
+	keyOwnDir      = "srt's own directory"
+	keyKernelMount = "kernel mount"
+)
+
 // collectOwnFile denies writing to one file of srt's own, or to one directory and all in it.
 func (b *builder) collectOwnFile(p string) error {
 	own := &rule{key: "srt's own file", number: "FS-51", quiet: true}
@@ -63,7 +70,7 @@ func otherNameError(why *rule, loc location) error {
 func (b *builder) collectPrivateFiles() error {
 	for _, p := range b.in.PrivateFiles {
 		loc := b.res.resolve(p, true)
-		why := &rule{key: "private file", number: "CLI-30", quiet: true}
+		why := &rule{key: keyPrivateFile, number: "CLI-30", quiet: true}
 		switch {
 		case loc.special: // replaced, and not seen (FS-47)
 		case loc.blocked != nil && loc.ancestor == "/":
@@ -87,7 +94,7 @@ func (b *builder) collectPrivateFiles() error {
 func (b *builder) collectAbsentOwn() error {
 	for _, p := range b.in.Private {
 		loc := b.res.resolve(p, true)
-		why := &rule{key: "srt's own directory", number: "FS-51", quiet: true}
+		why := &rule{key: keyOwnDir, number: "FS-51", quiet: true}
 		switch {
 		case loc.exists && loc.path != "/":
 			b.hold(loc, why)

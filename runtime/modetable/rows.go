@@ -64,7 +64,7 @@ var rows = []Row{
 	{ID: "attributes", What: "names, attributes and links of what cannot be read: `stat`, `access`, `readlink`, `getxattr`, `chdir`, `statfs`, `inotify`", Cells: confined(Differs, "they show, as the host shows them to the user")},
 	{ID: "locks", What: "locks (`flock`, `fcntl`) on what can be opened", Cells: always},
 	{ID: "streams", What: "a standard stream that is a file of the host", Cells: confined(Differs, "it can be used as it was opened; opening it again is judged by where the file lies")},
-	{ID: "private-files", What: "srt's own files and those of its caller, in a granted place", Cells: confined(Differs, "the broker refuses to open them, for which it judges every opening")},
+	{ID: "private-files", What: "srt's own files and those of its caller, which are hidden", Cells: confined(Differs, "they cannot be opened; their names show. In a granted place the broker refuses that, for which it judges every opening")},
 	{ID: "dev", What: "`/dev`", Cells: confined(Differs, "the host's, with its names; `null`, `zero`, `full`, `random`, `urandom`, `tty`, `ptmx` and the terminals in `pts` alone can be opened. Terminals of the same user, and as root of every user, are among them")},
 	{ID: "dev-elsewhere", What: "device files in other places", Cells: confined(Differs, "cannot be written to; root can read them, where their file system allows devices")},
 	{ID: "dev-shm", What: "`/dev/shm`", Cells: confined(Differs, "the host's, which can be written to only where `allowWrite` names it")},
