@@ -173,7 +173,7 @@ func (c *call) passes(object int, i *info) bool {
 
 // judgeLinked judges the object that gets a further name: it can be changed under that. As between two mounts, which is
 // what parts the two in other modes, the answer is EXDEV, from which programs go on to copy.
-func (c *call) judgeLinked(old place) (out outcome, denied bool) {
+func (c *call) judgeLinked(old, target place) (out outcome, denied bool) {
 	where, errno := c.whereObject(old)
 	if errno != 0 {
 		return failed(errno), true
@@ -186,7 +186,8 @@ func (c *call) judgeLinked(old place) (out outcome, denied bool) {
 		return c.refuse(unix.EXDEV, where, why), true
 	}
 	i, errno := c.look(old.object)
-	if errno == 0 && i.kind() == unix.S_IFDIR {
+	dir, errno2 := c.look(target.dir)
+	if errno == 0 && errno2 == 0 && i.kind() == unix.S_IFDIR && i.Mnt_id == dir.Mnt_id && !strings.HasSuffix(target.last, "/") {
 		errno = unix.EPERM // link(2); the hand's Landlock domain would say EXDEV of a write root itself
 	}
 	return failed(errno), errno != 0

@@ -85,7 +85,7 @@ func (c *call) linkSlow(t twoPaths) outcome {
 		return c.refuse(c.readOnly(), c.named(target), why)
 	}
 	if c.s.config.Changes != nil {
-		if out, denied := c.judgeLinked(old); denied {
+		if out, denied := c.judgeLinked(old, target); denied {
 			return out
 		}
 	}
