@@ -68,18 +68,27 @@ func askSeccomp() (int, string, error) {
 	return knows(errno, unix.EFAULT)
 }
 
+// noListener is why there is no listener, in a few words.
+var noListener = map[notify.Reason]string{
+	notify.ReasonKernel:   "the kernel has none that srt can use",
+	notify.ReasonLayout:   "the kernel's have another layout than this srt knows",
+	notify.ReasonYama:     "kernel.yama.ptrace_scope is 3, so no process may read another's memory",
+	notify.ReasonListener: "another sandbox or container listens to this process already",
+	notify.ReasonRefused:  "a surrounding filter refuses system call filters",
+}
+
 func askNotify() (int, string, error) {
 	err := notify.Available()
-	var no *notify.UnavailableError
+	no, told := errors.AsType[*notify.UnavailableError](err)
 	switch {
 	case err == nil:
 		return 1, works, nil
-	case errors.As(err, &no) && (no.Reason == notify.ReasonKernel || no.Reason == notify.ReasonLayout):
-		err = lack{err}
-	default:
-		err = refusal{err}
+	case !told || no.Reason == notify.ReasonUnknown:
+		return 0, "", err
+	case no.Reason == notify.ReasonKernel || no.Reason == notify.ReasonLayout:
+		return 0, noListener[no.Reason], lack{err}
 	}
-	return 0, "", err
+	return 0, noListener[no.Reason], refusal{err}
 }
 
 // askPidfdGetfd takes a descriptor from this very process, which nothing but a filter refuses.

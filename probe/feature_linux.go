@@ -70,7 +70,7 @@ type AbsentError struct {
 }
 
 func (e *AbsentError) Error() string {
-	return fmt.Sprintf("there are no %s here (%s)", e.Feature.Name, e.Found)
+	return e.Feature.Name + ": " + e.Found
 }
 
 // Unwrap gives the system call's error.

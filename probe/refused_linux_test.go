@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/seccomp/notify"
 )
 
 // What a feature's question finds where something refuses it, told by a process that stands under just that.
@@ -222,6 +223,15 @@ func reaches(f, to *Feature) bool {
 		}
 	}
 	return false
+}
+
+// TestNoListener: each reason that package notify has is told in a few words.
+func TestNoListener(t *testing.T) {
+	for r := notify.ReasonKernel; r <= notify.ReasonRefused; r++ {
+		if noListener[r] == "" {
+			t.Errorf("reason %d has no words", r)
+		}
+	}
 }
 
 // TestTable holds what the table must have.

@@ -25,7 +25,13 @@ const (
 
 // brokerAvailable tells whether a sandbox started from here can have a broker. It does not change while this process
 // loads no filter.
-var brokerAvailable = probe.Notify.Err
+var brokerAvailable = func() error {
+	err := probe.Notify.Err()
+	if said, ok := errors.AsType[*notify.UnavailableError](err); ok {
+		return said // whole sentences, with what to do
+	}
+	return err
+}
 
 // writeFilters appends the filters. With a broker, its listener and the ruleset for its hands go to the host side.
 func (l *launch) writeFilters(p *ns.Program, ruleset ns.Slot) {

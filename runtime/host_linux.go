@@ -54,7 +54,7 @@ func checkPlatform() error {
 	case err != nil:
 		return fmt.Errorf("Landlock is not available (%w). It is the second wall of every sandbox: a kernel of 5.19 or later with "+
 			"CONFIG_SECURITY_LANDLOCK, and \"landlock\" in the boot parameter lsm=, is needed. A sandbox around this "+
-			"process that performs its system calls, such as srt's, refuses Landlock too: srt does not run inside it", err)
+			"process that performs its system calls, such as srt's, refuses Landlock too: srt runs inside that one only where its settings have allowNestedUserNamespaces", err)
 	case abi < fsview.MinLandlockABI:
 		return fmt.Errorf("Landlock has ABI version %d here, and at least %d is needed (Linux 5.19)", abi, fsview.MinLandlockABI)
 	}
