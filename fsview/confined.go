@@ -66,7 +66,7 @@ func (e *ConfineError) Error() string {
 		if r.Entry != "" {
 			fmt.Fprintf(&text, " (%q)", r.Entry)
 		}
-		fmt.Fprintf(&text, ": %q %s", r.Path, r.Why)
+		fmt.Fprintf(&text, ": %q %s (docs/modes.md: %s)", r.Path, r.Why, r.Kind)
 	}
 	return text.String()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // confinedPlan makes a plan of words as input does, and holds it without mounts.
@@ -198,5 +199,20 @@ func TestConfinedManyRules(t *testing.T) {
 	var ce *ConfineError
 	if !errors.As(err, &ce) || len(ce.Refusals) != 1 || ce.Refusals[0].Setting != "filesystem.denyRead.0" || !strings.Contains(err.Error(), "more Landlock rules") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestConfineWithinStall: a file system beside what is hidden that does not answer ends the start with its name.
+func TestConfineWithinStall(t *testing.T) {
+	tree := &stallingTree{fakeTree: newFakeTree(t, "f /h/p/k;f /o/s/x;d /o/dead"), at: "/o/dead", release: make(chan struct{}), asked: make(chan string, 1)}
+	defer close(tree.release)
+	plan, _ := built(t, tree.fakeTree, "dR=/o/s")
+	c, err := ConfineWithin(plan, ConfineInput{Tree: tree, UID: 1000}, 200*time.Millisecond)
+	var stall *StallError
+	if !errors.As(err, &stall) || c != nil || stall.Path != "/o/dead" {
+		t.Errorf("%v, %v", c, err)
+	}
+	if _, err := ConfineWithin(plan, ConfineInput{Tree: tree.fakeTree, UID: 1000}, 0); err != nil {
+		t.Error(err)
 	}
 }

@@ -33,18 +33,32 @@ func (e *StallError) Unwrap() error { return os.ErrDeadlineExceeded }
 // *StallError. The goroutine that waits for the answer is left behind; it ends as soon as there is one, and its result
 // is dropped. Until then it uses what in refers to, which must not be changed. A limit of 0 is StallLimit.
 func BuildWithin(t Tree, in Input, limit time.Duration) (*Plan, error) {
+	return within(t, limit, func(t Tree) (*Plan, error) { return Build(t, in) })
+}
+
+// ConfineWithin is Confine with the same end to waiting for in.Tree. What lies beside something hidden is looked at there, which
+// nothing else of a start may have to do with.
+func ConfineWithin(pl *Plan, in ConfineInput, limit time.Duration) (*Confined, error) {
+	return within(in.Tree, limit, func(t Tree) (*Confined, error) {
+		in.Tree = t
+		return Confine(pl, in)
+	})
+}
+
+// within asks something of a tree that has to keep answering.
+func within[T any](t Tree, limit time.Duration, ask func(Tree) (T, error)) (none T, err error) {
 	if limit <= 0 {
 		limit = StallLimit
 	}
 	w := &watched{tree: t}
 	type answer struct {
-		plan *Plan
-		err  error
+		value T
+		err   error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		plan, err := Build(w, in)
-		done <- answer{plan, err}
+		value, err := ask(w)
+		done <- answer{value, err}
 	}()
 	// The number of answers is looked at again and again. A machine that was suspended meanwhile does not count that time:
 	// a ticker drops what nobody took.
@@ -53,7 +67,7 @@ func BuildWithin(t Tree, in Input, limit time.Duration) (*Plan, error) {
 	for silent, before := 0, int64(-1); ; {
 		select {
 		case a := <-done:
-			return a.plan, a.err
+			return a.value, a.err
 		case <-tick.C:
 		}
 		answers, open := w.progress()
@@ -63,7 +77,7 @@ func BuildWithin(t Tree, in Input, limit time.Duration) (*Plan, error) {
 		}
 		if silent++; silent >= stallLooks {
 			w.abandoned.Store(true)
-			return nil, &StallError{Op: open.op, Path: open.path, Waited: limit}
+			return none, &StallError{Op: open.op, Path: open.path, Waited: limit}
 		}
 	}
 }

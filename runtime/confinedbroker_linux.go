@@ -119,8 +119,8 @@ func (l *launch) checkStreams(files [3]*os.File) error {
 func (l *launch) holdConfined(in fsview.Input, plan *fsview.Plan) (err error) {
 	l.guard, l.hooked = fsview.NewGuard(plan), nil
 	l.mechanism = &PlannedMechanism{Name: byBroker, Why: "mode confined: every change of a file is put to srt"}
-	l.view, err = fsview.Confine(plan, fsview.ConfineInput{Tree: fsview.Host(), UID: l.host.uid, ExtraWrite: in.ExtraWrite,
-		AllUnixSockets: l.cfg.Network.AllowAllUnixSockets})
+	l.view, err = fsview.ConfineWithin(plan, fsview.ConfineInput{Tree: fsview.Host(), UID: l.host.uid, ExtraWrite: in.ExtraWrite,
+		AllUnixSockets: l.cfg.Network.AllowAllUnixSockets}, 0)
 	if err == nil {
 		l.changes = l.view.Judge()
 	}
