@@ -15,7 +15,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build demo fleet test escape container-test bench soak lint generate fuzz clean
+.PHONY: build demo fleet test escape container-test vm-test bench soak lint generate fuzz clean
 .PHONY: test-prepare test-vet test-build test-unit test-generate test-integration test-user
 .DEFAULT_GOAL := build
 
@@ -41,6 +41,10 @@ escape: build
 # srt inside containers of runc and crun, as Docker, Podman and Kubernetes make them. Needs root.
 container-test: build
 	SRT_BINARY=$(BIN)/srt SRT_TEST_USER=srt-test $(GO) test -count=1 -timeout 10m ./test/container
+
+# srt and its tests under Debian's kernels, by software emulation; writes docs/kernels.md. Needs root and an hour for all of them.
+vm-test:
+	$(GO) run ./test/vm -cache '$(VM_CACHE)' -kernels '$(KERNELS)' $(if $(SUITES),-suites '$(SUITES)')
 
 bench: build
 	$(GO) run ./bench

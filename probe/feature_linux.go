@@ -70,7 +70,7 @@ type AbsentError struct {
 }
 
 func (e *AbsentError) Error() string {
-	return e.Feature.Name + ": " + e.Found
+	return fmt.Sprintf("this system gives no %s (%s)", e.Feature.Name, e.Found)
 }
 
 // Unwrap gives the system call's error.

@@ -57,7 +57,7 @@ func (b *bench) measure(k kernel) (result, error) {
 		}
 	}
 	m.guest, m.boot, m.log = []string{"-as=" + defaults, "-variants=" + strings.Join(sysctls, ",")}, "", b.log(k, defaults)
-	if len(b.folders) > 0 {
+	if len(b.folders) > 0 && !k.Refused {
 		m.guest = append(m.guest, "-suites="+strings.Join(b.folders, ","))
 	}
 	return r, b.boot(m, &r)
