@@ -145,6 +145,7 @@ func check(t *testing.T, err error) {
 // TestConfined_LeavesNothing: whatever ends a sandbox, and whatever its processes are at, none is left once Wait has returned
 // (CLI-17, CLI-18). The pipe that all of them hold comes to its end with the last one.
 func TestConfined_LeavesNothing_CLI18(t *testing.T) {
+	needScopes(t)
 	for _, l := range lingering {
 		for _, e := range endings {
 			t.Run(l.name+"/"+e.name, func(t *testing.T) {
@@ -167,6 +168,7 @@ func TestConfined_LeavesNothing_CLI18(t *testing.T) {
 
 // TestConfined_NothingOutlivesTheHost_CLI17 kills the host process with SIGKILL.
 func TestConfined_NothingOutlivesTheHost_CLI17(t *testing.T) {
+	needScopes(t)
 	for _, l := range lingering {
 		t.Run(l.name, func(t *testing.T) {
 			out, outw := heldPipe(t)
@@ -190,6 +192,7 @@ func TestConfined_NothingOutlivesTheHost_CLI17(t *testing.T) {
 
 // TestConfined_AnotherUser_CLI18: what root's command becomes another user is ended as well.
 func TestConfined_AnotherUser_CLI18(t *testing.T) {
+	needScopes(t)
 	rootOnly(t)
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
@@ -209,6 +212,7 @@ func TestConfined_AnotherUser_CLI18(t *testing.T) {
 
 // TestConfined_GoesOn: who stops the supervisor does not stop the sandbox from ending.
 func TestConfined_GoesOn(t *testing.T) {
+	needScopes(t)
 	p, stdin, _ := lingers(t, "echo up; read x; exit 5")
 	check(t, unix.Kill(p.Pid(), unix.SIGSTOP))
 	stdin.Close()
@@ -219,6 +223,7 @@ func TestConfined_GoesOn(t *testing.T) {
 
 // TestConfined_SignalAndStop: signals go to the command's group, and a stop is reported and answered as with namespaces.
 func TestConfined_SignalAndStop(t *testing.T) {
+	needScopes(t)
 	// Without processes of its own: a shell that waits for one in vfork(2) when the signal comes does not stop.
 	p, _, _ := lingers(t, `trap 'exit 9' TERM; echo up; while :; do :; done`)
 	p.tty = true
@@ -236,6 +241,7 @@ func TestConfined_SignalAndStop(t *testing.T) {
 
 // TestConfined_KillReachesNobodyElse: two sandboxes and a bystander of the same user; the end of one is felt by it alone.
 func TestConfined_KillReachesNobodyElse(t *testing.T) {
+	needScopes(t)
 	bystander := exec.Command("/bin/sleep", "300")
 	if err := bystander.Start(); err != nil {
 		t.Fatal(err)
@@ -262,6 +268,7 @@ func TestConfined_KillReachesNobodyElse(t *testing.T) {
 
 // TestConfined_PreparedAndNotStarted: at every stage before the command a start can be given up.
 func TestConfined_PreparedAndNotStarted(t *testing.T) {
+	needScopes(t)
 	l := confined(t, "/bin/true")
 	_, w := l.output(t)
 	defer w.Close()
@@ -282,6 +289,7 @@ func TestConfined_PreparedAndNotStarted(t *testing.T) {
 
 // TestConfined_AtOnce starts and ends many side by side.
 func TestConfined_AtOnce(t *testing.T) {
+	needScopes(t)
 	errs := make(chan error)
 	const n = 20
 	for i := range n {

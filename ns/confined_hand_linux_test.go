@@ -120,6 +120,7 @@ func confinedDir(t *testing.T) string {
 
 // TestConfined_Hand: it does what its own ruleset lets it do, with the identity and the capabilities of the command.
 func TestConfined_Hand(t *testing.T) {
+	needScopes(t)
 	b, stdin, _ := aConfinedBox(t, "/bin/cat")
 	h, err := b.hand()
 	if err != nil {
@@ -157,6 +158,7 @@ func TestConfined_Hand(t *testing.T) {
 
 // TestConfined_HandNeedsARuleset: nothing else holds it; and as elsewhere, leave for hands is given beforehand.
 func TestConfined_HandNeedsARuleset(t *testing.T) {
+	needScopes(t)
 	p, stdin, _ := lingers(t, "echo up; read x")
 	_, err := StartHand(HandConfig{Process: p, Unrestricted: true})
 	if err == nil || !strings.Contains(err.Error(), "ruleset") {
@@ -176,6 +178,7 @@ func TestConfined_HandNeedsARuleset(t *testing.T) {
 
 // TestConfined_CommandHasItsOwnRules: those of the hand are not the command's.
 func TestConfined_CommandHasItsOwnRules(t *testing.T) {
+	needScopes(t)
 	dir := confinedDir(t)
 	b, _, out := aConfinedBox(t, "/bin/sh", "-c", `(echo >"$0/rw/f") 2>&- || echo refused; ls "$0/rw"`, dir)
 	awaitEnd(t, b.process, out, "refused\n")

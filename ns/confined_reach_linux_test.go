@@ -180,6 +180,7 @@ func reachOut(string) {
 // TestConfined_ReachesNobody: neither the processes that end the sandbox, nor srt, its hands, another sandbox's command or anybody
 // else's process can be signalled, traced or looked into, whoever the user is.
 func TestConfined_ReachesNobody(t *testing.T) {
+	needScopes(t)
 	bystander := exec.Command("/bin/sleep", "300")
 	if err := bystander.Start(); err != nil {
 		t.Fatal(err)
