@@ -35,6 +35,7 @@ type Feature struct {
 // Reason says why a feature is absent.
 type Reason uint8
 
+// The reasons.
 const (
 	// ReasonUnknown is for a failure of the question itself. It is the zero value.
 	ReasonUnknown Reason = iota

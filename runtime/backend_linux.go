@@ -139,15 +139,21 @@ func (p *linuxProcess) begin() error {
 	}
 	timing("program done")
 	p.process.OnStop = p.commandStopped
-	if err = p.serveCapture(); err == nil {
+	if err = p.serveAll(); err != nil {
+		_ = p.process.Kill()
+		_, _ = p.process.Wait() // says that it was killed
+	}
+	return err
+}
+
+// serveAll starts what answers the command.
+func (p *linuxProcess) serveAll() error {
+	err := p.serveCapture()
+	if err == nil {
 		err = p.serveBroker()
 	}
 	if err == nil {
 		err = p.serve()
-	}
-	if err != nil {
-		_ = p.process.Kill()
-		_, _ = p.process.Wait() // says that it was killed
 	}
 	return err
 }

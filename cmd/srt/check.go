@@ -62,14 +62,14 @@ func (a *app) check(inv *invocation) int {
 }
 
 // tryPlan compiles what a command would run under, and says what the mode at hand cannot give.
-func (run *execution) tryPlan(ctx context.Context, s *settings) error {
-	options := run.sessionOptions(s)
+func (e *execution) tryPlan(ctx context.Context, s *settings) error {
+	options := e.sessionOptions(s)
 	options.warning = func(string) {}
-	opened, err := run.app.open(ctx, s.config, options)
+	opened, err := e.app.open(ctx, s.config, options)
 	if err != nil {
 		return err
 	}
-	defer run.close(opened)
+	defer e.close(opened)
 	_, err = opened.Explain(ctx)
 	return err
 }

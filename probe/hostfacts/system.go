@@ -24,6 +24,7 @@ var Here System = here{}
 
 type here struct{}
 
+// Read implements System.
 func (here) Read(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -32,15 +33,19 @@ func (here) Read(path string) string {
 	return strings.TrimSpace(string(b))
 }
 
+// Exists implements System.
 func (here) Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
+// Getenv implements System.
 func (here) Getenv(name string) string { return os.Getenv(name) }
 
+// UID implements System.
 func (here) UID() int { return os.Geteuid() }
 
+// Program implements System.
 func (here) Program() string {
 	path, err := os.Executable()
 	if err != nil {
