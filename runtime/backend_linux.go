@@ -83,9 +83,17 @@ func (p *linuxProcess) otherAttempt(err error) (bool, error) {
 	return another, why
 }
 
-// begin makes the namespaces and, at the same time, the plan: the two take about as long as one another, and neither
-// needs the other until the program starts.
+// begin starts the command once, in the mode of the attempt.
 func (p *linuxProcess) begin() error {
+	if p.how.confines() {
+		return p.beginConfined()
+	}
+	return p.beginApart()
+}
+
+// beginApart makes the namespaces and, at the same time, the plan: the two take about as long as one another, and neither
+// needs the other until the program starts.
+func (p *linuxProcess) beginApart() error {
 	if err := p.cmd.limitCores(); err != nil {
 		return err
 	}
@@ -98,9 +106,6 @@ func (p *linuxProcess) begin() error {
 	abi, err := landlockABI()
 	if err != nil {
 		return err
-	}
-	if p.how.confines() {
-		return p.beginConfined(h, abi)
 	}
 	p.session = p.cmd.prepared.chooseSession(p.files[0], p.files[1], abi)
 	program, err := ns.NewProgram()

@@ -35,7 +35,19 @@ const confinedWarning = "no namespaces can be had here, so commands run in mode 
 func (a *attempt) confines() bool { return a.mode == ModeConfined }
 
 // beginConfined starts the command without namespaces.
-func (p *linuxProcess) beginConfined(h host, abi int) error {
+func (p *linuxProcess) beginConfined() error {
+	if err := p.cmd.limitCores(); err != nil {
+		return err
+	}
+	h, err := readIdentity()
+	if err != nil {
+		return err
+	}
+	p.cmd.sandbox.opts.timing("identities read")
+	abi, err := landlockABI()
+	if err != nil {
+		return err
+	}
 	p.session = p.cmd.prepared.chooseSession(p.files[0], p.files[1], abi)
 	if err := p.listenConfined(); err != nil {
 		return err

@@ -134,7 +134,11 @@ func (t *target) toOwn() outcome {
 		if gone != 0 {
 			break
 		}
-		time.Sleep(ownPause)
+		select {
+		case <-s.network.ctx.Done():
+			return failed(unix.EINTR)
+		case <-time.After(ownPause):
+		}
 	}
 	return failed(unix.ECONNREFUSED)
 }
