@@ -9,6 +9,8 @@ import (
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/probe"
+	"github.com/srt-sandbox/srt/probe/probetest"
 )
 
 // confined runs a shell script held by one of the two rulesets of a plan without mounts, and gives what it printed.
@@ -68,6 +70,7 @@ func confined(t *testing.T, in fsview.Input, asHand bool, script string) string 
 
 // TestConfinedRulesets tries on the kernel what the two rulesets let through. Who decides beside them is not there.
 func TestConfinedRulesets(t *testing.T) {
+	probetest.NeedVersion(t, probe.Landlock, fsview.ScopeABI)
 	for _, c := range []struct {
 		name   string
 		input  func(dir string, in *fsview.Input)
@@ -130,6 +133,7 @@ func TestConfinedRulesets(t *testing.T) {
 
 // TestConfinedMovedMark: what was denied lies elsewhere when the rules are made, and nothing starts.
 func TestConfinedMovedMark(t *testing.T) {
+	probetest.NeedVersion(t, probe.Landlock, fsview.ScopeABI)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

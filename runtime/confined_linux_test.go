@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/probe"
+	"github.com/srt-sandbox/srt/probe/probetest"
 	"github.com/srt-sandbox/srt/runtime/config"
 	"github.com/srt-sandbox/srt/runtime/violation"
 )
@@ -29,6 +31,7 @@ func inConfined(t *testing.T) bool {
 	if os.Getenv(confinedChild) != "" {
 		return true
 	}
+	probetest.NeedVersion(t, probe.Landlock, 6)
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
 	cmd.Env = append(os.Environ(), confinedChild+"=1", "SRT_WITHOUT=userns")
 	out, err := cmd.CombinedOutput()

@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/srt-sandbox/srt/probe"
+	"github.com/srt-sandbox/srt/probe/probetest"
 )
 
 // Mode confined (docs/modes.md) end to end: where a container refuses namespaces, here by SRT_WITHOUT, which can only take away. The
@@ -18,6 +21,7 @@ var confinedWays = map[string]string{"no namespaces": "userns", "no copies of so
 // eachConfined runs a test as every account in mode confined.
 func eachConfined(t *testing.T, f func(*testing.T, *box)) {
 	t.Helper()
+	probetest.NeedVersion(t, probe.Landlock, 6)
 	for way, without := range confinedWays {
 		for _, who := range accounts {
 			t.Run(who.name+", "+way, func(t *testing.T) {

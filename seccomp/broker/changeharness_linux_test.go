@@ -9,6 +9,8 @@ import (
 
 	"github.com/srt-sandbox/srt/fsview"
 	"github.com/srt-sandbox/srt/ns"
+	"github.com/srt-sandbox/srt/probe"
+	"github.com/srt-sandbox/srt/probe/probetest"
 	"github.com/srt-sandbox/srt/seccomp"
 )
 
@@ -55,6 +57,7 @@ func ruleset(p *ns.Program, handled, granted, scope uint64, beneath ...string) n
 // startChanging starts a probe without namespaces.
 func startChanging(t testing.TB, s setup, p *ns.Program, keep ns.Capabilities, rights *ns.Identity) *sandbox {
 	t.Helper()
+	probetest.NeedVersion(t, probe.Landlock, 6)
 	handled := uint64(0)
 	if s.walls {
 		handled = handledRights
