@@ -137,14 +137,14 @@ func (v *view) changesAlike(full *Judge, j *ConfinedJudge, p string, a Access) e
 	want := full.Judge(p, a)
 	switch {
 	case want.Denied != (errno != 0):
-		return fmt.Errorf("%s %s: %v, and %+v with mounts", a, p, errno, want)
+		return fmt.Errorf("%s %s: %w, and %+v with mounts", a, p, errno, want)
 	case errno == 0:
 		return nil
 	case why != want.Rule && j.linked(p) == nil:
 		return fmt.Errorf("%s %s: refused by %q, and by %q with mounts", a, p, why, want.Rule)
 	}
 	if allowed := v.errnos(j, p, a); !allowed[errno] {
-		return fmt.Errorf("%s %s: %v, want one of %v", a, p, errno, allowed)
+		return fmt.Errorf("%s %s: %w, want one of %v", a, p, errno, allowed)
 	}
 	return nil
 }
