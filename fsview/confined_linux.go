@@ -94,11 +94,9 @@ type rulesetCompiler struct {
 	ids map[string]Identity
 }
 
-// make appends the making of a ruleset. Of the attribute kernels take as much as they know, if the rest is zero.
+// make appends the making of a ruleset. Of the attribute kernels take as much as they know, if the rest is zero: one without scopes
+// refuses it (E2BIG), and nothing starts.
 func (r *rulesetCompiler) make(whose string, fs, net, scope uint64) ns.Slot {
-	if r.opts.LandlockABI < ScopeABI {
-		scope = 0 // not for a start, which is refused then (docs/modes.md); for tests on older kernels
-	}
 	attr := &[rulesetSize / 8]uint64{fs, net, scope}
 	return r.p.Call("make the Landlock ruleset of", whose, unix.SYS_LANDLOCK_CREATE_RULESET, ns.Pointer(r.p, attr), ns.Int(rulesetSize), ns.Int(0))
 }
