@@ -25,7 +25,8 @@ type promise struct {
 	broken func(*walk, result) string
 	// warned is on standard error where srt says at the start that the promise is not all kept; empty: it must be.
 	warned string
-	args   []string // further options of srt
+	args   []string    // further options of srt
+	world  func(*walk) // makes what else is tried to be reached; nil: nothing
 }
 
 // walk is the world that commands try to reach.
@@ -35,6 +36,8 @@ type walk struct {
 	webHits   atomic.Int64
 	unixHits  atomic.Int64
 	secret    string
+	weak      bool    // with enableWeakerNestedSandbox
+	beside    *beside // made by surround
 }
 
 // newWalk makes a world: a server, a socket of the host, files that are nobody's business.
@@ -101,6 +104,8 @@ func keepsAway(w *walk, r result) string {
 	return keepsOutside(w, r)
 }
 
+func keepsAll(w *walk, r result) string { return keepsSecret(w, r) + keepsAway(w, r) }
+
 func keepsNames(names ...string) func(*walk, result) string {
 	return func(w *walk, _ result) string {
 		for _, name := range names {
@@ -127,7 +132,9 @@ var promises = map[string]promise{
 	"filesystem.disabled":       {settings: cfg{fs: object{"disabled": true}}, text: tryWeb, broken: keepsAway},
 	"tlsTerminate":              {settings: cfg{aw: list{"."}, net: object{"tlsTerminate": object{}}}, text: tryWeb + ";" + tryWrite, broken: keepsAway},
 	"monitor":                   {settings: cfg{aw: list{"."}}, text: `echo x > $OUT/f`, broken: tellsOf, warned: "is not reported", args: []string{"--violations", "../events"}},
-	"enableWeakerNestedSandbox": {settings: cfg{aw: list{"."}, dr: list{"~/secret"}}, text: tryRead + ";" + tryWrite + ";" + tryWeb, broken: keepsAway},
+	"enableWeakerNestedSandbox": {settings: cfg{aw: list{"."}, dr: list{"~/secret"}}, text: tryRead + ";" + tryWrite + ";" + tryWeb, broken: keepsAll},
+	"what is beside": {settings: cfg{aw: list{"."}, allow: list{"localhost"}, net: ends(nil), top: masks(object{"envVars": list{object{"name": "WALK_TOKEN"}}})},
+		text: tryBeside, broken: keepsBeside, world: surround},
 }
 
 func keepsSocket(w *walk, _ result) string {
@@ -165,7 +172,7 @@ var runsWithout = map[string]bool{"": true, "cgroup": true, "bpf": true, "pidfd_
 
 // TestEveryFeatureAndEverySetting walks them as settings stand, and with enableWeakerNestedSandbox where that may make a difference.
 func TestEveryFeatureAndEverySetting(t *testing.T) {
-	need(t, "curl", "unshare")
+	need(t, "curl", "unshare", "python3")
 	for _, without := range takenAway() {
 		t.Run("without "+without, func(t *testing.T) {
 			eachAlong(t, func(t *testing.T, b *box) {
@@ -182,11 +189,14 @@ func TestEveryFeatureAndEverySetting(t *testing.T) {
 
 // TestTheWalkBreaksPromisesWithoutASandbox: what is tried would do harm.
 func TestTheWalkBreaksPromisesWithoutASandbox(t *testing.T) {
-	need(t, "curl", "unshare")
+	need(t, "curl", "unshare", "python3")
 	each(t, func(t *testing.T, b *box) {
 		for name, p := range promises {
 			w := newWalk(newBox(t, b.who))
 			w.env = append(w.env, w.places()...)
+			if p.world != nil {
+				p.world(w)
+			}
 			if r := w.host("bash", "-c", p.text+"; true"); p.broken(w, r) == "" {
 				t.Errorf("%s: nothing was broken: %v", name, r)
 			}
@@ -204,10 +214,13 @@ func walkOne(t *testing.T, who account, name, without string, p promise, weak bo
 	t.Run(name, func(t *testing.T) {
 		w := newWalk(newBox(t, who))
 		c := p.settings
-		if weak {
+		if w.weak = weak; weak {
 			c = weaker(c)
 		}
 		w.env = append(w.env, append(w.places(), probe.Variable+"="+without)...)
+		if p.world != nil {
+			p.world(w)
+		}
 		args := append([]string{srtPath, "-s", w.settings(c)}, p.args...)
 		r := w.host(append(args, "exec", "--", "bash", "-c", "echo ran; "+p.text+"; true")...)
 		if !strings.HasPrefix(r.stdout, "ran\n") {
