@@ -157,13 +157,21 @@ func (c *confiner) step(s *Step) {
 		if c.isSetting(s) {
 			c.refuse(RefusedProc, s.Why, s.Path, whyProc)
 		}
-	case c.judge.around(s.Path) == zoneWritable && c.isSetting(s):
+	case c.inWriteRoot(s.Path) && c.isSetting(s):
 		c.refuse(RefusedHide, s.Why, s.Path, whyHide)
-	case c.judge.around(s.Path) == zoneWritable:
+	case c.inWriteRoot(s.Path):
 		c.judged = true
 	default:
 		c.mark(s)
 	}
+}
+
+// inWriteRoot reports whether a path lies in a place that can be written to, be it in a part of that which cannot: what a command
+// makes there has to be readable, so that it is granted as a whole. The kernel's own trees are no part of the root directory.
+func (c *confiner) inWriteRoot(path string) bool {
+	return slices.ContainsFunc(c.plan.Writable, func(w WritableRule) bool {
+		return w.Path != path && policy.Covers(w.Path, path) && (w.Path != "/" || !inKernelTree(path))
+	})
 }
 
 // mark notes what must not be read. What is srt's own has no names that are a secret: with them hidden, no command of root's

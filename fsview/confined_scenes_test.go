@@ -62,8 +62,10 @@ func nameSettings(in *Input) {
 func (v *view) refusalFault(plan *Plan, err error) string {
 	want := map[string]bool{}
 	for _, s := range plan.Steps {
-		around := v.at(path.Dir(s.Path))
-		inWritable := around.kind == onHost && around.writable
+		inWritable := slices.ContainsFunc(v.tree.paths(), func(p string) bool { // somewhere on the way
+			around := v.at(p)
+			return p != s.Path && policy.Covers(p, s.Path) && around.kind == onHost && around.writable
+		})
 		if s.Kind == Mask || inWritable && (s.Kind == HideDir || s.Kind == HideFile && s.Unwritable == "") {
 			want[s.Path] = true
 		}

@@ -31,6 +31,7 @@ func TestConfineRefusals(t *testing.T) {
 		{"FS-31 a file in a write root", "", "aW=. dR=k", `filesystem.denyRead.0 "k" /h/p/k`, "filesystem.denyWrite"},
 		{"FS-57 a credential in a write root", "", "aW=. cred=k", `credentials.files.0.path "k" /h/p/k`, "filesystem.allowWrite"},
 		{"FS-22 in a write root in a hidden directory", "f /h/s/w/x", "dR=~/s aW=~/s/w dR=~/s/w/x", `filesystem.denyRead.1 "~/s/w/x" /h/s/w/x`, "filesystem.allowWrite"},
+		{"FS-22 in a read-only part of a write root", "f /h/p/ro/s", "aW=. dW=ro dR=ro/s", `filesystem.denyRead.0 "ro/s" /h/p/ro/s`, "filesystem.allowWrite"},
 		{"FS-22 a write root in a hidden directory", "f /h/s/w/x", "dR=~/s aW=~/s/w", "", ""},
 		{"FS-58 a mask", "f /h/s/x", "mask=/h/s/x", `credentials.files.0.path "/h/s/x" /h/s/x`, `"mode": "deny"`},
 		{"two at once", "f /h/s/x", "aW=. dR=k mask=/h/s/x", `filesystem.denyRead.0 "k" /h/p/k;credentials.files.0.path "/h/s/x" /h/s/x`, ""},
