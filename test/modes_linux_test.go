@@ -132,7 +132,7 @@ var promises = map[string]promise{
 	"filesystem.disabled":       {settings: cfg{fs: object{"disabled": true}}, text: tryWeb, broken: keepsAway},
 	"tlsTerminate":              {settings: cfg{aw: list{"."}, net: object{"tlsTerminate": object{}}}, text: tryWeb + ";" + tryWrite, broken: keepsAway},
 	"monitor":                   {settings: cfg{aw: list{"."}}, text: `echo x > $OUT/f`, broken: tellsOf, warned: "is not reported", args: []string{"--violations", "../events"}},
-	"enableWeakerNestedSandbox": {settings: cfg{aw: list{"."}, dr: list{"~/secret"}}, text: tryRead + ";" + tryWrite + ";" + tryWeb, broken: keepsAll},
+	"enableWeakerNestedSandbox": {settings: cfg{aw: list{"."}, dr: list{"~/secret", "~/token"}}, text: tryRead + ";" + tryWrite + ";" + tryWeb, broken: keepsAll},
 	"what is beside": {settings: cfg{aw: list{"."}, allow: list{"localhost"}, net: ends(nil), top: masks(object{"envVars": list{object{"name": "WALK_TOKEN"}}})},
 		text: tryBeside, broken: keepsBeside, world: surround},
 }
