@@ -14,18 +14,18 @@ import (
 type bench struct {
 	dir                      string
 	userland, busybox, tests string
-	folders                  []string
+	suites                   []record.Suite
 	limit                    time.Duration
 }
 
-func newBench(dir string, folders []string, limit time.Duration) (*bench, error) {
-	b := &bench{dir: dir, folders: folders, limit: limit}
+func newBench(dir string, suites []record.Suite, limit time.Duration) (*bench, error) {
+	b := &bench{dir: dir, suites: suites, limit: limit}
 	var err error
 	if b.userland, b.busybox, err = userlandDisk(dir); err != nil {
 		return nil, err
 	}
 	say("building srt and the test programs")
-	b.tests, err = testsDisk(dir, folders)
+	b.tests, err = testsDisk(dir, suites)
 	return b, err
 }
 
@@ -57,8 +57,8 @@ func (b *bench) measure(k kernel) (result, error) {
 		}
 	}
 	m.guest, m.boot, m.log = []string{"-as=" + defaults, "-variants=" + strings.Join(sysctls, ",")}, "", b.log(k, defaults)
-	if len(b.folders) > 0 && !k.Refused {
-		m.guest = append(m.guest, "-suites="+strings.Join(b.folders, ","))
+	if len(b.suites) > 0 && !k.Refused {
+		m.guest = append(m.guest, "-tests")
 	}
 	return r, b.boot(m, &r)
 }

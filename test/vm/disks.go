@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/srt-sandbox/srt/test/vm/internal/record"
 )
 
 //go:embed init.sh
@@ -64,7 +67,7 @@ func makeDisk(tree, image, size string) error {
 }
 
 // testsDisk gives an image with srt, the guest's program, the test programs and the tree that they read.
-func testsDisk(dir string, folders []string) (string, error) {
+func testsDisk(dir string, suites []record.Suite) (string, error) {
 	tree := filepath.Join(dir, "tests.tree")
 	if err := os.RemoveAll(tree); err != nil {
 		return "", err
@@ -80,11 +83,18 @@ func testsDisk(dir string, folders []string) (string, error) {
 			return "", err
 		}
 	}
-	for _, folder := range folders {
-		to := filepath.Join(tree, "tests", strings.ReplaceAll(folder, "/", "-"))
-		if err := goDo("test", "-c", "-trimpath", "-ldflags=-s -w", "-o", to, "./"+folder); err != nil {
+	for _, s := range suites {
+		to := filepath.Join(tree, "tests", strings.ReplaceAll(s.Folder, "/", "-"))
+		if err := goDo("test", "-c", "-trimpath", "-ldflags=-s -w", "-o", to, "./"+s.Folder); err != nil {
 			return "", err
 		}
+	}
+	list, err := json.Marshal(suites)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(tree, record.SuitesFile), list, 0o644); err != nil {
+		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(tree, "first.sh"), firstScript, 0o755); err != nil {
 		return "", err

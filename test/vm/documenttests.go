@@ -10,16 +10,16 @@ import (
 
 // writeSuites is how the tests ended, and what became of those that did not pass.
 func writeSuites(w *strings.Builder, all []result) {
-	w.WriteString("## Tests\n\nThe exit status of each test program, as root and as the user; those of folder `test` run each test as both.\n\n")
+	w.WriteString("## Tests\n\nThe exit status of each test program, and who ran it. Those of `ns` and `test` run their tests as a user, too, when root starts them.\n\n")
 	head, rows := []string{"folder"}, [][]string(nil)
 	for _, r := range all {
 		head = append(head, r.System.Release)
 	}
 	rows = append(rows, head)
-	for _, folder := range suites {
-		row := []string{"`" + folder + "`"}
+	for _, s := range suites {
+		row := []string{"`" + s.Folder + "`"}
 		for _, r := range all {
-			row = append(row, r.exits(folder))
+			row = append(row, r.exits(s.Folder))
 		}
 		rows = append(rows, row)
 	}
@@ -39,7 +39,7 @@ func (r *result) exits(folder string) string {
 	var text []string
 	for _, p := range r.Packages {
 		if p.Package == folder {
-			text = append(text, fmt.Sprint(p.Exit))
+			text = append(text, fmt.Sprintf("%s: %d", p.Account, p.Exit))
 		}
 	}
 	return strings.Join(text, ", ")

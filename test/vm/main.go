@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/srt-sandbox/srt/test/vm/internal/record"
 )
 
 // Files of the tree that a run writes, beneath the tree's top, where it is started.
@@ -19,18 +21,34 @@ const (
 func main() {
 	cache := flag.String("cache", "", "the `directory` for what is fetched and made; default: srt-vm in the user's cache directory")
 	only := flag.String("kernels", "", "the `suites` of Debian's whose kernels to boot, with spaces between; default: all")
-	folders := flag.String("suites", strings.Join(suites, " "), "the `folders` whose test programs to run, with spaces between; empty: none")
+	folders := flag.String("suites", "all", "the `folders` whose test programs to run, with spaces between; empty: none")
+	whole := flag.Bool("whole", false, "run every test of these as every account: hours")
 	draw := flag.Bool("document", false, "boot nothing: only write the document again from the results")
 	limit := flag.Duration("limit", 90*time.Minute, "how long one machine may run")
 	flag.Parse()
 	err := writeDocument()
 	if !*draw {
-		err = test(*cache, strings.Fields(*only), strings.Fields(*folders), *limit)
+		err = test(*cache, strings.Fields(*only), choose(strings.Fields(*folders), *whole), *limit)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "vm:", err)
 		os.Exit(1)
 	}
+}
+
+// choose gives the suites of these folders.
+func choose(folders []string, whole bool) []record.Suite {
+	var chosen []record.Suite
+	for _, s := range suites {
+		if !slices.Equal(folders, []string{"all"}) && !slices.Contains(folders, s.Folder) {
+			continue
+		}
+		if whole {
+			s = record.Suite{Folder: s.Folder, Accounts: accountNames}
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen
 }
 
 // say tells the person at the terminal what is being done.
@@ -39,7 +57,7 @@ func say(format string, args ...any) {
 }
 
 // test boots the kernels, one after another, and keeps what each gives as soon as it has ended.
-func test(cache string, only, folders []string, limit time.Duration) error {
+func test(cache string, only []string, suites []record.Suite, limit time.Duration) error {
 	for _, suite := range only {
 		if !slices.ContainsFunc(kernels, func(k kernel) bool { return k.Suite == suite }) {
 			return fmt.Errorf("there is no kernel %q here; there are %v", suite, kernels)
@@ -55,7 +73,7 @@ func test(cache string, only, folders []string, limit time.Duration) error {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
-	b, err := newBench(cache, folders, limit)
+	b, err := newBench(cache, suites, limit)
 	if err != nil {
 		return err
 	}

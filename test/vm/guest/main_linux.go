@@ -25,11 +25,11 @@ func main() {
 	port := flag.String("port", "/dev/ttyS1", "the `device` that records are written to")
 	variants := flag.String("variants", "", "how the system differs from its defaults: `name=sysctl=value,...`")
 	as := flag.String("as", "", "the `name` of this boot's variant, if its command line makes one")
-	suites := flag.String("suites", "", "the `folders` of the test programs to run, with commas")
+	tests := flag.Bool("tests", false, "run the test programs that the list on the disk names")
 	flag.Parse()
 	out, err := os.OpenFile(*port, os.O_WRONLY, 0)
 	if err == nil {
-		err = (&guest{out: json.NewEncoder(out)}).run(*as, split(*variants), split(*suites))
+		err = (&guest{out: json.NewEncoder(out)}).run(*as, split(*variants), *tests)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
@@ -40,7 +40,7 @@ func main() {
 // guest sends what it finds.
 type guest struct{ out *json.Encoder }
 
-func (g *guest) run(as string, variants, suites []string) error {
+func (g *guest) run(as string, variants []string, tests bool) error {
 	if err := g.system(); err != nil {
 		return err
 	}
@@ -56,14 +56,9 @@ func (g *guest) run(as string, variants, suites []string) error {
 			return err
 		}
 	}
-	for _, suite := range suites {
-		for _, a := range who {
-			if err := g.suite(a, suite); err != nil {
-				return err
-			}
-			if a.along(suite) {
-				break
-			}
+	if tests {
+		if err := g.suites(who); err != nil {
+			return err
 		}
 	}
 	return g.out.Encode(record.Line{Kind: record.KindEnd})
@@ -89,9 +84,6 @@ type account struct {
 	home string
 	cred *syscall.Credential
 }
-
-// along tells whether a suite that root starts runs every test as the ordinary user too.
-func (a account) along(suite string) bool { return a.name == "root" && suite == "test" }
 
 // accounts are root and the ordinary user.
 func accounts() ([]account, error) {

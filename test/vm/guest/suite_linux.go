@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +18,37 @@ import (
 // keptOutput is how much of what a failing test program printed goes to the host, in bytes from the end.
 const keptOutput = 1 << 20
 
+// suites runs what the list on the disk names.
+func (g *guest) suites(who []account) error {
+	data, err := os.ReadFile(filepath.Join(disk, record.SuitesFile))
+	if err != nil {
+		return err
+	}
+	var list []record.Suite
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	for _, s := range list {
+		for _, a := range who {
+			if !slices.Contains(s.Accounts, a.name) {
+				continue
+			}
+			if err := g.suite(a, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // suite runs the test program of a folder as an account, in that folder of the tree, and tells of each test.
-func (g *guest) suite(a account, folder string) error {
+func (g *guest) suite(a account, s record.Suite) error {
+	folder := s.Folder
 	program := filepath.Join(disk, "tests", strings.ReplaceAll(folder, "/", "-"))
-	cmd := a.command(program, "-test.v", "-test.count=1", "-test.short", "-test.timeout=20m")
+	cmd := a.command(program, "-test.v", "-test.count=1", "-test.short", "-test.timeout=20m", "-test.run="+s.Run)
+	if s.Skip != "" {
+		cmd.Args = append(cmd.Args, "-test.skip="+s.Skip)
+	}
 	cmd.Dir = filepath.Join(disk, "tree", folder)
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()

@@ -20,6 +20,19 @@ type Line struct {
 	Package *Package `json:"package,omitempty"`
 }
 
+// Suite is a test program that the guest is to run: on its second disk, in a file with a list of these.
+type Suite struct {
+	Folder string `json:"folder"` // in the tree
+	// Accounts run it; one that root starts and that runs its tests as a user too needs no other one.
+	Accounts []string `json:"accounts"`
+	// Run and Skip choose among its tests as the go command's flags do; empty: all.
+	Run  string `json:"run,omitempty"`
+	Skip string `json:"skip,omitempty"`
+}
+
+// SuitesFile is the name of that file.
+const SuitesFile = "suites.json"
+
 // System is what the kernel says of itself.
 type System struct {
 	Release string `json:"release"` // as uname -r
