@@ -13,13 +13,13 @@ const attackClasses = 92
 
 // notApplicable says why a class has no test here.
 var notApplicable = map[int]string{
-	3:  "the terminals in a sandbox are a file system of their own; nothing is mounted from a path of the host that could be replaced",
+	3:  "the terminals in a sandbox are a file system of their own; nothing is mounted from a path of the host that could be replaced. In mode confined nothing is mounted at all",
 	4:  "there is no image: /dev is the host's own, and replacing it takes the rights that the attack is after; 002 covers its devices",
 	15: "srt uses no overlay file system",
 	29: "depends on a server that lies about permissions; the mounts and Landlock hold whatever a file system answers",
 	31: "srt writes three files of procfs (setgroups, gid_map, uid_map), from the host side, of a process that has run nothing of the command's; 030 covers a false /proc",
 	52: "srt takes no user name or id from anyone: ids are the caller's",
-	53: "every command has namespaces of its own, and none is entered later",
+	53: "every command has namespaces of its own, and none is entered later; in mode confined it has none",
 	62: "the messages between srt and a sandbox have one fixed size and no lengths; 037 shows that a command cannot send any",
 	67: "srt writes no file into a sandbox",
 	69: "a fault of one kernel (fixed in 5.16.11), not a rule; srt needs 5.19",
@@ -38,7 +38,7 @@ var knownGaps = []gap{
 	{"a FIFO beneath a directory that denyWrite or a protected name covers, or that is shown inside a hidden one, can be opened for writing", "read-only mounts do not count for FIFOs, and Landlock cannot take a part out of a tree that it grants; finding every FIFO would mean reading the whole denied tree at each start"},
 	{"with allowNestedUserNamespaces, directories above a protected place can be moved", "what keeps them in place are mounts that pivot_root in a nested mount namespace leaves behind"},
 	{"root, or the owner of a terminal, can change the mode of a terminal that is a standard stream", "the descriptor is the caller's own; opening a terminal again is not always possible"},
-	{"processes, memory and descriptors are not limited", "no resource limits exist in this version; the namespaces end with the command"},
+	{"processes, memory and descriptors are not limited", "no resource limits exist in this version; all processes end with the command"},
 }
 
 // TestEscape_000_EveryClassIsAnswered: each class has a test or a reason, and not both.
