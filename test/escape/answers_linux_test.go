@@ -19,7 +19,7 @@ var notApplicable = map[int]string{
 	29: "depends on a server that lies about permissions; the mounts and Landlock hold whatever a file system answers",
 	31: "srt writes three files of procfs (setgroups, gid_map, uid_map), from the host side, of a process that has run nothing of the command's; 030 covers a false /proc",
 	52: "srt takes no user name or id from anyone: ids are the caller's",
-	53: "every command has namespaces of its own, and none is entered later; in mode confined it has none",
+	53: "every command has namespaces of its own, or none in mode confined, and no command is started in another's; what enters them later are the broker's hands, which execute no file of anybody's (seccomp/broker/doc.go)",
 	62: "the messages between srt and a sandbox have one fixed size and no lengths; 037 shows that a command cannot send any",
 	67: "srt writes no file into a sandbox",
 	69: "a fault of one kernel (fixed in 5.16.11), not a rule; srt needs 5.19",
