@@ -55,11 +55,20 @@ func askLandlock() (int, string, error) {
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return 0, "built into the kernel, but not switched on at boot (" + errnoText(err) + ")", err
 	case errors.Is(err, unix.ENOSYS):
-		return 0, "not built into the kernel (" + errnoText(err) + ")", err
+		return 0, "not built into this kernel, " + kernelName() + " (" + errnoText(err) + ")", err
 	case err != nil:
 		return 0, "refused by a system call filter (" + errnoText(err) + ")", refusal{err}
 	}
 	return abi, fmt.Sprintf("ABI version %d", abi), nil
+}
+
+// kernelName is what the kernel calls itself and its release.
+func kernelName() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return "which does not tell its release"
+	}
+	return unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])
 }
 
 // askSeccomp loads a filter without a program: EFAULT is of a kernel that has filters (seccomp(2)).
@@ -75,6 +84,7 @@ var noListener = map[notify.Reason]string{
 	notify.ReasonYama:     "kernel.yama.ptrace_scope is 3, so no process may read another's memory",
 	notify.ReasonListener: "another sandbox or container listens to this process already",
 	notify.ReasonRefused:  "a surrounding filter refuses system call filters",
+	notify.ReasonProc:     "/proc counts processes as another pid namespace does",
 }
 
 func askNotify() (int, string, error) {
