@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func writeOverview(w *strings.Builder, all []result) {
 
 // writeFeatures is a table of what "srt check" finds, feature by feature.
 func writeFeatures(w *strings.Builder, all []result) {
-	w.WriteString("## Features\n\nWhat `srt check` finds of each feature that srt uses. Its documentation says what each is for: [cli.md](cli.md).\n\n")
+	w.WriteString("## Features\n\nWhat `srt check` finds of each feature that srt uses; it says itself what each is for.\n\n")
 	head, rows := []string{"feature"}, [][]string(nil)
 	for _, r := range all {
 		head = append(head, r.System.Release)
@@ -122,7 +123,7 @@ func (r *result) feature(name string) string {
 		s, _ := r.sight(defaults, account)
 		i := slices.IndexFunc(s.Check.Features, func(f record.Feature) bool { return f.Name == name })
 		if i >= 0 {
-			found = append(found, s.Check.Features[i].Found)
+			found = append(found, strings.TrimSuffix(s.Check.Features[i].Found, "."))
 		}
 	}
 	switch {
@@ -142,20 +143,36 @@ func writeVariants(w *strings.Builder, all []result) {
 		var order []string
 		who := map[string][]string{}
 		for _, r := range all {
-			for _, account := range accountNames {
-				s, ok := r.sight(v.Name, account)
-				if !ok {
-					continue
-				}
-				text := said(s)
-				if len(who[text]) == 0 {
+			for text, accounts := range r.saidTo(v.Name) {
+				if !slices.Contains(order, text) {
 					order = append(order, text)
 				}
-				who[text] = append(who[text], r.System.Release+" as "+account)
+				who[text] = append(who[text], r.Suite+accounts)
 			}
 		}
 		for _, text := range order {
 			fmt.Fprintf(w, "%s:\n\n%s\n", strings.Join(who[text], ", "), text)
+		}
+	}
+}
+
+// saidTo gives what srt says under a variant, and to whom: all accounts where it says the same.
+func (r *result) saidTo(variant string) iter.Seq2[string, string] {
+	return func(yield func(text, accounts string) bool) {
+		var texts []string
+		for _, account := range accountNames {
+			if s, ok := r.sight(variant, account); ok {
+				texts = append(texts, said(s))
+			}
+		}
+		if len(texts) == 2 && texts[0] == texts[1] {
+			yield(texts[0], "")
+			return
+		}
+		for i, text := range texts {
+			if !yield(text, " for "+accountNames[i]) {
+				return
+			}
 		}
 	}
 }
@@ -171,7 +188,11 @@ func said(s record.Sight) string {
 		fmt.Fprintf(&w, ">\n> Why: %s.\n", strings.TrimSuffix(reason, "."))
 	}
 	if s.Check.Remedy != nil {
-		fmt.Fprintf(&w, ">\n> To do: %s.\n", strings.TrimSuffix(s.Check.Remedy.Text, "."))
+		fmt.Fprintf(&w, ">\n> To do: %s", strings.TrimSuffix(s.Check.Remedy.Text, "."))
+		for i, command := range s.Check.Remedy.Commands {
+			fmt.Fprintf(&w, "%s `%s`", []string{":", ";"}[min(i, 1)], command)
+		}
+		w.WriteString(".\n")
 	}
 	return w.String()
 }

@@ -68,7 +68,8 @@ type Report struct {
 
 // Remedy is what srt says to do for a better mode.
 type Remedy struct {
-	Text string `json:"text"`
+	Text     string   `json:"text"`
+	Commands []string `json:"commands,omitempty"`
 }
 
 // Feature is one of the kernel's that srt uses.
