@@ -40,8 +40,6 @@ func TestResults_AreWhatSrtPromises(t *testing.T) {
 		want := "full"
 		if slices.ContainsFunc(kernels, func(k kernel) bool { return k.Suite == r.Suite && k.Refused }) {
 			want = "none"
-		} else if r.Passed == 0 {
-			t.Errorf("%s: no test has passed", r.Suite)
 		}
 		for _, account := range accountNames {
 			s, ok := r.sight(defaults, account)
