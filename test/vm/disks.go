@@ -66,6 +66,11 @@ func makeDisk(tree, image, size string) error {
 	return os.Rename(part, image)
 }
 
+// weaker is a settings file that denies what the defaults deny, and allows mode confined.
+const weaker = `{"network": {"allowedDomains": [], "deniedDomains": []}, "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []},
+	"enableWeakerNestedSandbox": true}
+`
+
 // testsDisk gives an image with srt, the guest's program, the test programs and the tree that they read.
 func testsDisk(dir string, suites []record.Suite) (string, error) {
 	tree := filepath.Join(dir, "tests.tree")
@@ -94,6 +99,9 @@ func testsDisk(dir string, suites []record.Suite) (string, error) {
 		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(tree, record.SuitesFile), list, 0o644); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(tree, record.WeakerFile), []byte(weaker), 0o644); err != nil {
 		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(tree, "first.sh"), firstScript, 0o755); err != nil {

@@ -38,7 +38,10 @@ func look(a account) (record.Sight, error) {
 	if err := json.Unmarshal([]byte(text), &s.Check); err != nil {
 		return s, fmt.Errorf("srt check --json ended with %d and printed %q: %w", exit, text, err)
 	}
-	s.Exec, s.ExecExit, err = run(a.command(srtBinary, "exec", "--", "echo", "works"), true)
+	if s.Exec, s.ExecExit, err = run(a.command(srtBinary, "exec", "--", "echo", "works"), true); err != nil {
+		return s, err
+	}
+	s.Weaker, s.WeakerExit, err = run(a.command(srtBinary, "--settings", filepath.Join(disk, record.WeakerFile), "exec", "--", "echo", "works"), true)
 	return s, err
 }
 

@@ -33,6 +33,9 @@ type Suite struct {
 // SuitesFile is the name of that file.
 const SuitesFile = "suites.json"
 
+// WeakerFile is the name of a settings file there that has enableWeakerNestedSandbox, and allows nothing.
+const WeakerFile = "weaker.json"
+
 // System is what the kernel says of itself.
 type System struct {
 	Release string `json:"release"` // as uname -r
@@ -52,6 +55,9 @@ type Sight struct {
 	// Exec is what "srt exec" of a command that prints "works" printed, on both streams, and ExecExit its exit status.
 	Exec     string `json:"exec"`
 	ExecExit int    `json:"execExit"`
+	// Weaker and WeakerExit are the same with enableWeakerNestedSandbox.
+	Weaker     string `json:"weaker"`
+	WeakerExit int    `json:"weakerExit"`
 }
 
 // Works tells whether srt started the command.
