@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/srt-sandbox/srt/test/mode"
 )
 
 // patience bounds every wait for another process, so that a fault does not hang the run. It says nothing about speed.
@@ -79,8 +81,8 @@ func newBox(t *testing.T, who account) *box {
 	b.must(os.Chown(dir, who.uid, who.gid))
 	b.mkdir(b.work, 0o755)
 	b.mkdir(dir+"/tmp", 0o755)
-	b.env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + b.home, "LANG=C.UTF-8", "TERM=dumb",
-		"USER=" + who.name, markVariable + "=" + b.mark, "SRT_BIN=" + srtPath, "CLAUDE_CODE_TMPDIR=" + dir + "/tmp"}
+	b.env = append(mode.Env(), "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME="+b.home, "LANG=C.UTF-8", "TERM=dumb",
+		"USER="+who.name, markVariable+"="+b.mark, "SRT_BIN="+srtPath, "CLAUDE_CODE_TMPDIR="+dir+"/tmp")
 	return b
 }
 
@@ -179,7 +181,7 @@ func (c cfg) json() []byte {
 			part.to[k] = v
 		}
 	}
-	text, err := json.Marshal(top)
+	text, err := json.Marshal(mode.Settings(top))
 	if err != nil {
 		panic(err)
 	}

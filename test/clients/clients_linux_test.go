@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	testmode "github.com/srt-sandbox/srt/test/mode"
 	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
@@ -179,10 +180,10 @@ func (w *world) errorsOfConnect(s *stage.Stage) {
 // settings admits entries, and lets the account write its home and its temporary files.
 func (w *world) settings(s *stage.Stage, allow ...string) string {
 	s.T.Helper()
-	text, err := json.Marshal(map[string]any{
+	text, err := json.Marshal(testmode.Settings(map[string]any{
 		"network":    map[string]any{"allowedDomains": allow, "deniedDomains": []string{}},
 		"filesystem": map[string]any{"denyRead": []string{}, "allowWrite": []string{s.Home, s.Temp}, "denyWrite": []string{}},
-	})
+	}))
 	s.Must(err)
 	path := filepath.Join(s.Dir, "settings-"+rand.Text()+".json")
 	s.File(path, string(text))

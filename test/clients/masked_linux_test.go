@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	testmode "github.com/srt-sandbox/srt/test/mode"
 	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
@@ -271,11 +272,11 @@ func (w *world) maskedSettings(s *stage.Stage, masks map[string][]map[string]any
 			entry["mode"], entry["injectHosts"] = "mask", []string{inject}
 		}
 	}
-	text, err := json.Marshal(map[string]any{
+	text, err := json.Marshal(testmode.Settings(map[string]any{
 		"network":     map[string]any{"allowedDomains": []string{host, inject}, "deniedDomains": []string{}, "tlsTerminate": ends},
 		"filesystem":  map[string]any{"denyRead": []string{}, "allowWrite": []string{s.Home, s.Temp}, "denyWrite": []string{}},
 		"credentials": masks,
-	})
+	}))
 	s.Must(err)
 	path := filepath.Join(s.Dir, "settings-"+rand.Text()+".json")
 	s.File(path, string(text))

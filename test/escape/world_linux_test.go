@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/srt-sandbox/srt/test/mode"
 )
 
 // world is the scene of one attack, all of it owned by the attacker's account, so that nothing but srt holds the
@@ -143,7 +145,7 @@ func (w *world) settingsFile() string {
 	for k, v := range s.Top {
 		file[k] = v
 	}
-	text, err := json.Marshal(file)
+	text, err := json.Marshal(mode.Strict(file))
 	w.must(err)
 	path := w.dir + "/settings.json"
 	w.must(os.WriteFile(path, text, 0o644))
@@ -154,7 +156,8 @@ func list(l []string) []string { return append([]string{}, l...) }
 
 // environment is what srt is started with.
 func (w *world) environment() []string {
-	return append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + w.home, "LANG=C.UTF-8", "PROGRAMS=" + programs, "WORLD=" + w.dir}, w.env...)
+	own := append(mode.Env(), "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME="+w.home, "LANG=C.UTF-8", "PROGRAMS="+programs, "WORLD="+w.dir)
+	return append(own, w.env...)
 }
 
 // command is a program run as the attacker's account, outside of any sandbox.

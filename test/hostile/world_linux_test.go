@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	testmode "github.com/srt-sandbox/srt/test/mode"
 	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
@@ -248,7 +249,7 @@ func (w *world) settings(s *stage.Stage, r rules) string {
 	file := map[string]any{"network": network, "filesystem": map[string]any{
 		"denyRead": list(nil), "allowWrite": append(list(r.Write), s.Home, s.Temp), "denyWrite": list(nil)}}
 	maps.Copy(file, r.Top)
-	text, err := json.Marshal(file)
+	text, err := json.Marshal(testmode.Settings(file))
 	s.Must(err)
 	f, err := os.CreateTemp(s.Dir, "settings-*.json")
 	s.Must(err)

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/srt-sandbox/srt/test/mode"
 )
 
 const (
@@ -133,12 +134,15 @@ func confines(dir string) error {
 	if err != nil {
 		return err
 	}
+	settings, err := mode.Canary(dir)
+	if err != nil {
+		return err
+	}
 	canary := filepath.Join(dir, "canary")
-	cmd := exec.Command(srtPath, "exec", "--", "sh", "-c", `readlink /proc/self/ns/pid; touch "$0"`, canary)
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + dir}
+	cmd := exec.Command(srtPath, "-s", settings, "exec", "--", "sh", "-c", `readlink /proc/self/ns/pid; touch "$0"`, canary)
+	cmd.Env = append(mode.Env(), "PATH=/usr/bin:/bin", "HOME="+dir)
 	out, err := cmd.CombinedOutput()
-	if _, statErr := os.Lstat(canary); err == nil || statErr == nil || !bytes.HasPrefix(out, []byte("pid:")) ||
-		bytes.HasPrefix(out, []byte(outside)) {
+	if _, statErr := os.Lstat(canary); !mode.Harmless(string(out), outside, err == nil || statErr == nil) {
 		return fmt.Errorf("%s confines nothing, so that the tests would harm this machine: %w\n%s", srtPath, err, out)
 	}
 	return nil

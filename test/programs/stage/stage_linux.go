@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/srt-sandbox/srt/test/mode"
 )
 
 // Patience bounds every wait for another process, so that a fault does not hang the run. It says nothing about speed.
@@ -67,8 +69,8 @@ func newStage(t *testing.T, who Account) *Stage {
 	s.Must(errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, who.UID, who.GID)))
 	s.Mkdir(s.Work)
 	s.Mkdir(s.Temp)
-	s.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + s.Home, "LANG=C.UTF-8", "TERM=dumb",
-		"USER=" + who.Name, "TZ=UTC", "TMPDIR=" + s.Temp, "CLAUDE_CODE_TMPDIR=" + s.Temp, markVariable + "=" + s.mark}
+	s.Env = append(mode.Env(), "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME="+s.Home, "LANG=C.UTF-8", "TERM=dumb",
+		"USER="+who.Name, "TZ=UTC", "TMPDIR="+s.Temp, "CLAUDE_CODE_TMPDIR="+s.Temp, markVariable+"="+s.mark)
 	return s
 }
 
@@ -155,11 +157,11 @@ type Rules struct {
 func (s *Stage) Settings(r Rules) string {
 	s.T.Helper()
 	full := func(list []string) []string { return append([]string{}, list...) }
-	text, err := json.Marshal(map[string]any{
+	text, err := json.Marshal(mode.Settings(map[string]any{
 		"network": map[string]any{"allowedDomains": []string{}, "deniedDomains": []string{}},
 		"filesystem": map[string]any{"denyRead": full(r.DenyRead), "allowRead": full(r.AllowRead),
 			"allowWrite": full(r.AllowWrite), "denyWrite": full(r.DenyWrite), "allowGitConfig": r.AllowGitConfig},
-	})
+	}))
 	s.Must(err)
 	f, err := os.CreateTemp(s.Dir, "settings-*.json")
 	s.Must(err)

@@ -1,0 +1,10 @@
+package main
+
+// suite is what runs in a mode as a whole ("make test-modes-all").
+var suite = []string{"./test", "./test/escape", "./test/programs", "./test/clients", "./test/hostile", "./test/differential", "./test/traces"}
+
+// corePackages and coreTests are what CI runs of it ("make test-modes").
+var (
+	corePackages = []string{"./test", "./test/escape"}
+	coreTests    = []string{"TestEscape"}
+)
