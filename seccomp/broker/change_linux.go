@@ -144,13 +144,10 @@ func (c *call) judgeOpening(at place, i *info, how openHow) (out outcome, denied
 		}
 	}
 	if !how.writes() && how.flags&flagTmpfile == 0 || c.passes(at.object, i) {
-		return out, false // a device is no file of the judge's: the attributes of one are
+		return out, false // what passes is the command's Landlock domain to judge; the attributes of a device are the judge's
 	}
 	if i.kind() == unix.S_IFDIR && how.flags&flagTmpfile == 0 {
 		return failed(unix.EISDIR), true // as the kernel says before it looks at the mount (may_open of fs/namei.c)
-	}
-	if c.passes(at.object, i) {
-		return out, false // the command's Landlock domain judges it
 	}
 	return c.judgeChange(at.object, where, fsview.AccessWrite)
 }
