@@ -17,6 +17,7 @@ const module = "github.com/srt-sandbox/srt/"
 func main() {
 	in := flag.String("mode", mode.Confined, "the mode to run in: nested or confined")
 	run := flag.String("run", "", "only tests that match, as for go test")
+	skip := flag.String("skip", "", "no tests that match, as for go test")
 	core := flag.Bool("core", false, "only what CI runs")
 	limit := flag.String("timeout", "30m", "how long a package may take")
 	log := flag.String("log", "", "a file for everything that the tests print")
@@ -28,7 +29,7 @@ func main() {
 	if *core {
 		packages, *run = corePackages, strings.Join(coreTests, "|")
 	}
-	ok, err := runIn(*in, *run, *limit, *log, packages)
+	ok, err := runIn(*in, *log, append([]string{"-timeout", *limit, "-run", *run, "-skip", *skip}, packages...))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "modes:", err)
 		os.Exit(1)
@@ -38,10 +39,9 @@ func main() {
 	}
 }
 
-// runIn runs packages in a mode and prints what is not as it should be.
-func runIn(in, run, limit, log string, packages []string) (bool, error) {
-	args := append([]string{"test", "-json", "-count=1", "-timeout", limit, "-run", run}, packages...)
-	cmd := exec.Command("go", args...)
+// runIn has go test run with these further arguments in a mode, and prints what is not as it should be.
+func runIn(in, log string, args []string) (bool, error) {
+	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1"}, args...)...)
 	cmd.Env = append(os.Environ(), mode.Variable+"="+in)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -138,12 +139,14 @@ func confines(dir string) error {
 	if err != nil {
 		return err
 	}
+	var words bytes.Buffer
 	canary := filepath.Join(dir, "canary")
 	cmd := exec.Command(srtPath, "-s", settings, "exec", "--", "sh", "-c", `readlink /proc/self/ns/pid; touch "$0"`, canary)
 	cmd.Env = append(mode.Env(), "PATH=/usr/bin:/bin", "HOME="+dir)
-	out, err := cmd.CombinedOutput()
+	cmd.Stderr = &words
+	out, err := cmd.Output()
 	if _, statErr := os.Lstat(canary); !mode.Harmless(string(out), outside, err == nil || statErr == nil) {
-		return fmt.Errorf("%s confines nothing, so that the tests would harm this machine: %w\n%s", srtPath, err, out)
+		return fmt.Errorf("%s confines nothing, so that the tests would harm this machine: %w\n%s%s", srtPath, err, out, &words)
 	}
 	return nil
 }
