@@ -27,8 +27,9 @@ import (
 // errConfinedNetwork says why no connections are captured in this mode.
 var errConfinedNetwork = errors.New("mode confined has no network namespace: programs reach the proxies, by the proxy variables, and nothing else")
 
-// confinedWarning is what a session is told once.
-const confinedWarning = "no namespaces can be had here, so commands run in mode confined: what it does not hide of the host, such as names and " +
+// confinedNote is what the log of a session says once. It is no warning, which the command line would print: the settings allow the
+// mode by name, srt check and srt explain tell it, and the output of srt exec is the command's alone.
+const confinedNote = "no namespaces can be had here, so commands run in mode confined: what it does not hide of the host, such as names and " +
 	"attributes of files and the list of processes, is in docs/modes.md"
 
 // confines tells whether the launch is in mode confined.
@@ -128,7 +129,7 @@ func (p *linuxProcess) planConfined(h host, program *ns.Program) error {
 	}
 	p.launch = l // what it holds is given back by release
 	if s := p.cmd.sandbox; !s.tracing.confined.Swap(true) {
-		s.opts.warn(confinedWarning)
+		s.opts.logger.Info(confinedNote)
 	}
 	if err := l.checkStreams(p.files); err != nil {
 		return err

@@ -13,6 +13,9 @@ type Override struct {
 	Credentials *Credentials // replaces the session's section whole; nil: keeps it
 
 	AllowNestedUserNamespaces *bool // nil: the session's
+	// EnableWeakerNestedSandbox decides for this command whether it may be started in mode confined, and whether the processes of
+	// a surrounding container are kept from it in mode nested (docs/modes.md). nil: the session's.
+	EnableWeakerNestedSandbox *bool
 	AllowPty                  *bool // nil: the session's
 
 	Git Git // SafeDirectories are appended to the session's
@@ -83,6 +86,9 @@ func (o *Override) Apply(session *Config) (*Config, error) {
 	if o.AllowNestedUserNamespaces != nil {
 		c.AllowNestedUserNamespaces = *o.AllowNestedUserNamespaces
 	}
+	if o.EnableWeakerNestedSandbox != nil {
+		c.EnableWeakerNestedSandbox = *o.EnableWeakerNestedSandbox
+	}
 	if o.AllowPty != nil {
 		c.AllowPty = *o.AllowPty
 	}
@@ -99,11 +105,12 @@ func overrideNode(goos string) node[Override] {
 		optional("credentials", func(o *Override) **Credentials { return &o.Credentials },
 			present(func() node[Credentials] { return credentialsNode(goos) })),
 		optional("allowNestedUserNamespaces", func(o *Override) **bool { return &o.AllowNestedUserNamespaces }, present(boolean)),
+		optional("enableWeakerNestedSandbox", func(o *Override) **bool { return &o.EnableWeakerNestedSandbox }, present(boolean)),
 		optional("allowPty", func(o *Override) **bool { return &o.AllowPty }, present(boolean)),
 		optional("git", func(o *Override) *Git { return &o.Git }, section(gitNode)),
 	}
-	return object(strict, sessionOnly(fields, "ignoreViolations", "enableWeakerNestedSandbox", "enableWeakerNetworkIsolation",
-		"allowAppleEvents", "mandatoryDenySearchDepth", "javaAgentJarPath", "ripgrep", "seccomp", "bwrapPath", "socatPath", "windows"))
+	return object(strict, sessionOnly(fields, "ignoreViolations", "enableWeakerNetworkIsolation", "allowAppleEvents",
+		"mandatoryDenySearchDepth", "javaAgentJarPath", "ripgrep", "seccomp", "bwrapPath", "socatPath", "windows"))
 }
 
 func filesystemOverrideNode(goos string) node[FilesystemOverride] {

@@ -55,6 +55,7 @@ func TestOverrideApply_LIB13(t *testing.T) {
 			c.Network.AllowedDomains = []string{"a.example"}
 		}},
 		{"switches", `{"allowPty": true, "allowNestedUserNamespaces": true}`, func(c *Config) { c.AllowPty, c.AllowNestedUserNamespaces = true, true }},
+		{"mode", `{"enableWeakerNestedSandbox": true}`, func(c *Config) { c.EnableWeakerNestedSandbox = true }},
 		{"git.safeDirectories append", `{"git": {"safeDirectories": ["/two"]}}`, func(c *Config) { c.Git.SafeDirectories = []string{"/one", "/two"} }},
 	}
 	plain := cmpopts.IgnoreUnexported(Config{})
@@ -142,7 +143,7 @@ func TestOverrideApply_LIB2(t *testing.T) {
 // TestDecodeOverride_LIB13_Refusals: what counts for the whole session is refused by its name, in every place it may stand.
 func TestDecodeOverride_LIB13_Refusals(t *testing.T) {
 	refused := map[string]string{"case 19": `{"network": {"deniedDomains": []}}`}
-	for _, key := range []string{"ignoreViolations", "enableWeakerNestedSandbox", "mandatoryDenySearchDepth", "windows", "javaAgentJarPath"} {
+	for _, key := range []string{"ignoreViolations", "enableWeakerNetworkIsolation", "mandatoryDenySearchDepth", "windows", "javaAgentJarPath"} {
 		refused[key] = `{"` + key + `": {}}`
 	}
 	for _, key := range []string{"deniedDomains", "strictAllowlist", "allowUnixSockets", "allowAllUnixSockets", "allowLocalBinding", "mitmProxy",
