@@ -84,6 +84,7 @@ var noListener = map[notify.Reason]string{
 	notify.ReasonYama:     "kernel.yama.ptrace_scope is 3, so no process may read another's memory",
 	notify.ReasonListener: "another sandbox or container listens to this process already",
 	notify.ReasonRefused:  "a surrounding filter refuses system call filters",
+	notify.ReasonProc:     "/proc counts processes as another pid namespace does",
 }
 
 func askNotify() (int, string, error) {

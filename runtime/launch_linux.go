@@ -160,7 +160,7 @@ func (l *launch) planFiles(cwd, home, exe string, tmp tempDir) (*fsview.Plan, er
 		MandatoryDepth: l.cfg.MandatoryDenySearchDepth, AllowGitConfig: f.AllowGitConfig, Disabled: f.Disabled,
 		HideSSHConfigDir: !l.host.mapsAll && !l.confines(), KernelMounts: l.host.kernelMounts, MountMax: l.host.mountMax,
 		Mounts: l.host.mounts, MountsInUse: len(l.host.mounts), Supplied: l.supplied(),
-		ForeignProcesses: l.hostProc && !l.cfg.EnableWeakerNestedSandbox,
+		ForeignProcesses: l.judgesProcesses(),
 	})
 }
 

@@ -65,15 +65,21 @@ func TestInner_Files(t *testing.T) {
 				}
 				cfgs = append(cfgs, inner(cfg{aw: list{b.abs("in"), b.home + "/elsewhere"}, ar: list{b.abs("hidden")}, dw: list{b.abs("in/keep"), b.abs("in/later")}}))
 				b.host(b.chain(cfgs, "python3", "-c", innerAttack)...).ok().prints("tried")
-				for path, want := range map[string]string{"in/f": "f", "in/keep/f": "kept", "out/f": "f", b.home + "/elsewhere/f": "f", "in/made": "made", "in/moved": "made"} {
-					b.holds(path, want)
-				}
-				for _, path := range []string{"in/gone", "in/keep/x", "out/x", "in/later", "out/moved", b.home + "/elsewhere/x", b.home + "/x"} {
-					b.absent(path)
-				}
+				b.innerHeld()
 			})
 		}
 	})
+}
+
+// innerHeld tells whether innerAttack has done what it may, and no more.
+func (b *box) innerHeld() {
+	b.t.Helper()
+	for path, want := range map[string]string{"in/f": "f", "in/keep/f": "kept", "out/f": "f", b.home + "/elsewhere/f": "f", "in/made": "made", "in/moved": "made"} {
+		b.holds(path, want)
+	}
+	for _, path := range []string{"in/gone", "in/keep/x", "out/x", "in/later", "out/moved", b.home + "/elsewhere/x", b.home + "/x"} {
+		b.absent(path)
+	}
 }
 
 // innerAttack tries everything from the innermost command. What may be done comes first.
@@ -81,7 +87,7 @@ const innerAttack = `
 import os, sys
 def made(path):
     with open(path, "x") as f: f.write("made")
-made("in/made"); made("in/tmp"); os.rename("in/tmp", "in/moved"); os.mkdir("in/dir"); os.link("in/moved", "in/dir/second"); os.symlink("../f", "in/dir/link")
+made("in/made"); made("in/tmp"); os.rename("in/tmp", "in/moved"); os.link("in/moved", "in/second"); os.mkdir("in/dir"); os.symlink("../f", "in/dir/link")
 fd = os.open("/dev/null", os.O_WRONLY | os.O_CREAT); os.write(fd, b"x")
 def refused(what, f):
     try: got = f()
@@ -109,7 +115,8 @@ refused("what is denied and not there", lambda: made("in/later"))
 for flags in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT, os.O_RDWR | os.O_CREAT):
     refused("a FIFO", lambda: os.open("out/fifo", flags | os.O_NONBLOCK))
     refused("a device", lambda: os.open("/dev/kmsg", flags | os.O_NONBLOCK))
-refused("what the outer hides", lambda: open("hidden/f").read())
+for path in ("hidden/f", home + "/hidden/f"):
+    refused("what the outer hides", lambda: open(path).read())
 for path in ("/etc/passwd", "/proc/sys/kernel/hostname", "/sys/kernel/uevent_seqnum"):
     refused("the system " + path, lambda: open(path, "a"))
 print("tried")
@@ -176,6 +183,62 @@ func quoted(words []string) (list []string) {
 		list = append(list, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
 	}
 	return list
+}
+
+// innerPair is one srt in the other, each without some features (SRT_WITHOUT), or masked around both.
+type innerPair struct {
+	outer, inner string
+	masked       bool
+	refused      string // a part of the error; empty: the command runs
+}
+
+// innerPairs are the pairs in which one of the two is in mode confined. A process has one listener, so that the inner one is that only where
+// the outer one takes none; and a confined one lets nothing inside make namespaces.
+var innerPairs = []innerPair{
+	{outer: "userns", refused: "has to be in mode full or nested"},
+	{outer: "userns", inner: "userns", refused: "listens to this process already"},
+	{outer: "userns,pidfd_getfd", inner: "notify", refused: "has to be in mode full or nested"},
+	{inner: "userns", refused: "listens to this process already"},
+	{inner: "userns", masked: true, refused: "listens to this process already"},
+	{outer: "notify", inner: "userns"},
+	{outer: "notify", inner: "userns,pidfd_getfd"},
+	{outer: "notify", inner: "userns", masked: true, refused: "counts processes as another pid namespace"},
+	{outer: "notify"},               // full, and the inner one has the listener
+	{outer: "notify", masked: true}, // nested both, and nobody has one: in the /proc of the container the inner one could not tell whose calls it got
+}
+
+// TestInner_Confined: both policies hold in such a pair, or nothing runs and the reason is told.
+func TestInner_Confined(t *testing.T) {
+	need(t, "python3")
+	each(t, func(t *testing.T, b *box) {
+		for _, pair := range innerPairs {
+			t.Run(fmt.Sprintf("%+v", pair), func(t *testing.T) {
+				b := newBox(t, b.who)
+				b.file("in/f", "f")
+				b.file("in/keep/f", "kept")
+				b.file("out/f", "f")
+				b.file(b.home+"/hidden/f", "secret of the outer")
+				b.file(b.home+"/elsewhere/f", "f")
+				b.must(unix.Mkfifo(b.abs("out/fifo"), 0o666))
+				b.must(os.Chown(b.abs("out/fifo"), b.who.uid, b.who.gid))
+				around := outer(cfg{aw: list{b.work}, dr: list{b.home + "/hidden"}})
+				within := inner(cfg{aw: list{b.abs("in"), b.home + "/elsewhere"}, ar: list{b.home + "/hidden"}, dw: list{b.abs("in/keep"), b.abs("in/later")}})
+				line := append([]string{"env", "SRT_WITHOUT=" + pair.inner}, b.srt(within, "python3", "-c", innerAttack)...)
+				line = append([]string{"env", "SRT_WITHOUT=" + pair.outer}, b.srt(around, line...)...)
+				run := b.host
+				if pair.masked {
+					run = b.masked
+				}
+				if pair.refused != "" {
+					run(line...).fails().says(pair.refused)
+					b.absent("in/made")
+					return
+				}
+				run(line...).ok().prints("tried")
+				b.innerHeld()
+			})
+		}
+	})
 }
 
 // TestInner_InContainer: the outer one is in mode nested itself, with its guard and without.

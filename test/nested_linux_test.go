@@ -103,6 +103,25 @@ func TestNested_ForeignProcesses(t *testing.T) {
 	})
 }
 
+// TestNested_OthersCannotBeChanged: where a command may make namespaces it writes id maps in the surrounding /proc, and there nothing
+// of other processes, whatever the settings let it see: the kernel lets the same user raise the oom_score_adj of each.
+func TestNested_OthersCannotBeChanged(t *testing.T) {
+	each(t, func(t *testing.T, b *box) {
+		pid, word := b.other()
+		for _, top := range []object{{"enableWeakerNestedSandbox": true}, {"allowNestedUserNamespaces": true}, {"allowNestedUserNamespaces": true, "enableWeakerNestedSandbox": true}} {
+			r := b.masked(b.srt(cfg{top: top}, "sh", "-c", `for f in oom_score_adj coredump_filter autogroup timerslack_ns clear_refs comm; do
+for n in $0 self/../$0 $0/task/$0; do echo 500 > /proc/$n/$f; done; (cd /proc/$0 && echo 500 > $f); done
+mount --bind /proc/$0/oom_score_adj /mnt && echo 500 > /mnt; cat /proc/$0/cmdline; true`, strconv.Itoa(pid))...).ok()
+			if got, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid)); err != nil || string(got) == "500\n" {
+				t.Errorf("%v: the other process was changed: %s, %v", top, got, err)
+			}
+			if seen := strings.Contains(r.stdout, word); seen && top["allowNestedUserNamespaces"] != nil {
+				t.Errorf("%v: the command has seen another process: %v", top, r)
+			}
+		}
+	})
+}
+
 // TestNested_OwnProcesses: programs find themselves and their children, by /proc/self, by their own number, and by listing.
 func TestNested_OwnProcesses(t *testing.T) {
 	need(t, "pgrep", "top", "python3")

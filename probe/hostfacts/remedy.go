@@ -54,7 +54,8 @@ type remedyRow struct {
 // (Ubuntu), the options of docker-run(1), podman-run(1) and the Kubernetes API (SecurityContext).
 var remedies = []remedyRow{
 	{namespaces, func(f Facts) bool { return f.Container == InSandbox },
-		text("This process runs in another sandbox, which refuses further namespaces. Set allowNestedUserNamespaces in the settings of that one")},
+		text("This process runs in another sandbox, which refuses further namespaces. Set allowNestedUserNamespaces in the settings of that one, which " +
+			"has to be in mode full or nested itself")},
 	{namespaces, func(f Facts) bool { return slices.Contains(f.NoneAllowed, "user") },
 		run("User namespaces are switched off here: /proc/sys/user/max_user_namespaces is 0. As root", "sysctl -w user.max_user_namespaces=15000")},
 	{namespaces, func(f Facts) bool { return len(f.NoneAllowed) > 0 }, limits},
@@ -67,7 +68,8 @@ var remedies = []remedyRow{
 		text("This process runs in a chroot, where the kernel refuses user namespaces. Run srt outside it")},
 	{[]string{forProc}, func(Facts) bool { return true }, unmask},
 	{[]string{"landlock"}, func(f Facts) bool { return f.Container == InSandbox },
-		text("This process runs in another sandbox, which refuses Landlock because it performs system calls itself. Set allowNestedUserNamespaces in the settings of that one")},
+		text("This process runs in another sandbox, which refuses Landlock because it performs system calls itself. Set allowNestedUserNamespaces in the settings of that one, which " +
+			"has to be in mode full or nested itself")},
 	{[]string{"landlock"}, func(Facts) bool { return true },
 		text("Boot a kernel of 5.19 or later, built with CONFIG_SECURITY_LANDLOCK, with \"landlock\" in the boot parameter lsm=; in a container its " +
 			"system call filter must allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self")},

@@ -32,6 +32,9 @@ const (
 	ReasonListener
 	// ReasonRefused: an outer filter refuses the loading of filters.
 	ReasonRefused
+	// ReasonProc: /proc counts processes as another pid namespace does than this process's, so that it has another one's
+	// directory at the number of a caller.
+	ReasonProc
 )
 
 // reasons is what each means and what to do, in a sentence or two.
@@ -48,6 +51,8 @@ var reasons = [...]string{
 		"(a container's seccomp profile without SCMP_ACT_NOTIFY)",
 	ReasonRefused: "The surrounding container or sandbox refuses system call filters. To have them, allow seccomp(2) " +
 		"and prctl(2) in its profile",
+	ReasonProc: "The /proc here counts processes as another pid namespace does, so that srt could not look there whose call it is. " +
+		"To have listeners, mount a /proc of this namespace (unshare --mount-proc), or run srt outside of the sandbox around it",
 }
 
 // UnavailableError says why no listener can be had. It wraps [ErrUnavailable] and the system call's error.
@@ -84,11 +89,12 @@ type kernel interface {
 	sizes() ([3]uint16, error)    // struct seccomp_notif_sizes
 	ptraceScope() (string, error) // kernel.yama.ptrace_scope; ENOENT without Yama
 	filtered() bool               // may this process be under a filter?
+	procElsewhere() bool          // does /proc count processes as another pid namespace does?
 	load() error                  // load a filter with a listener, on a thread that then ends
 }
 
 // Available returns nil if a process that this one starts can load a filter with a listener, and this one can serve it;
-// else an [*UnavailableError]. Nothing of this process changes. It takes about 10 us, and where this process is under a
+// else an [*UnavailableError]. Nothing of this process changes. It takes about 20 us, and where this process is under a
 // filter itself about 100 us: whether a listener is among those filters, the kernel only tells who asks for another.
 //
 // The answer holds for as long as this process loads no filter. It may be asked from any goroutine.
@@ -115,17 +121,17 @@ func available(k kernel) error {
 	case scope == "3":
 		return &UnavailableError{ReasonYama, nil}
 	}
-	if !k.filtered() {
-		return nil
+	if k.filtered() {
+		if err := k.load(); errors.Is(err, unix.EBUSY) {
+			return &UnavailableError{ReasonListener, err}
+		} else if err != nil {
+			return &UnavailableError{ReasonRefused, err}
+		}
 	}
-	switch err := k.load(); {
-	case err == nil:
-		return nil
-	case errors.Is(err, unix.EBUSY):
-		return &UnavailableError{ReasonListener, err}
-	default:
-		return &UnavailableError{ReasonRefused, err}
+	if k.procElsewhere() {
+		return &UnavailableError{ReasonProc, nil}
 	}
+	return nil
 }
 
 // lacking parts a kernel that does not know something (EOPNOTSUPP, EINVAL, ENOSYS) from a filter that forbids asking.
@@ -167,6 +173,31 @@ func (thisKernel) sizes() (sizes [3]uint16, err error) {
 func (thisKernel) ptraceScope() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	return strings.TrimSpace(string(b)), err
+}
+
+// procElsewhere counts the numbers that this process has from the namespace of /proc down to its own ("NSpid:" in
+// proc_pid_status(5)). A notification tells the number in its own, and that it is in the listener's (seccomp_unotify(2)). Two of them may be
+// equal by chance. What cannot be read is not the namespace's own.
+func (thisKernel) procElsewhere() bool {
+	fd, err := unix.Open("/proc/self/status", unix.O_RDONLY|unix.O_CLOEXEC, 0) // package os would make a poller for it
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	var text []byte // as long as this process's list of groups
+	for buf := make([]byte, 4096); ; {
+		n, err := unix.Read(fd, buf)
+		if err != nil {
+			return true
+		}
+		if n == 0 {
+			break
+		}
+		text = append(text, buf[:n]...)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nNSpid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	return len(strings.Fields(line)) != 1
 }
 
 // filtered takes a refused answer for a filter's (PR_GET_SECCOMP(2const)).

@@ -16,7 +16,7 @@ type told struct {
 	layout                             [3]uint16
 	scope                              string
 	scopeErr                           syscall.Errno
-	underFilter                        bool
+	underFilter, elsewhere             bool
 	loads                              int
 }
 
@@ -36,6 +36,7 @@ func (k *told) sizes() ([3]uint16, error) {
 	return k.layout, orNil(k.noSizes)
 }
 func (k *told) ptraceScope() (string, error) { return k.scope, orNil(k.scopeErr) }
+func (k *told) procElsewhere() bool          { return k.elsewhere }
 func (k *told) filtered() bool               { return k.underFilter }
 func (k *told) load() error                  { k.loads++; return orNil(k.noLoad) }
 
@@ -56,6 +57,7 @@ func TestAvailable_SaysWhyNot_FS54(t *testing.T) {
 		"yama unreadable":    {told{scopeErr: unix.EACCES}, ReasonUnknown, unix.EACCES, "could not be found out", 0},
 		"another listener":   {told{underFilter: true, noLoad: unix.EBUSY}, ReasonListener, unix.EBUSY, "one listener only", 1},
 		"filters refused":    {told{underFilter: true, noLoad: unix.EPERM}, ReasonRefused, unix.EPERM, "profile", 1},
+		"/proc of others":    {told{elsewhere: true}, ReasonProc, 0, "--mount-proc", 0},
 		"seccomp(2) refused": {told{underFilter: true, noAction: unix.EPERM}, ReasonRefused, unix.EPERM, "profile", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
