@@ -24,7 +24,8 @@ type machine struct {
 	log                              string // file for what the kernel and the programs print
 }
 
-// boot runs the machine until it switches itself off, and hands each record on. The disks are not changed.
+// run runs the machine until it switches itself off or the limit is reached, and hands on each record that it made. The disks are not
+// changed.
 func (m machine) run(limit time.Duration, each func(record.Line)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -37,16 +38,25 @@ func (m machine) run(limit time.Duration, each func(record.Line)) error {
 		"-kernel", m.kernel, "-initrd", m.ramdisk, "-append", words)
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(m.log)) // for what snapshots hold
 	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("qemu: %w (%w); what the machine printed is in %s", err, ctx.Err(), m.log)
+	err := cmd.Run()
+	cut := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	if err != nil && !cut {
+		return fmt.Errorf("qemu: %w; what the machine printed is in %s", err, m.log)
 	}
 	file, err := os.Open(records)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return read(file, m.log, each)
+	if err := read(file, m.log, each); !cut || !errors.Is(err, errEarly) {
+		return err
+	}
+	each(record.Line{Kind: record.KindCut})
+	return nil
 }
+
+// errEarly says that a guest has not told all.
+var errEarly = errors.New("the guest has ended early")
 
 // read takes records to the last one, which has to be there.
 func read(from io.Reader, log string, each func(record.Line)) error {
@@ -54,7 +64,7 @@ func read(from io.Reader, log string, each func(record.Line)) error {
 	for {
 		text, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("the guest has ended early; what it printed is in %s", log)
+			return fmt.Errorf("%w; what it printed is in %s", errEarly, log)
 		}
 		if err != nil {
 			return err

@@ -37,6 +37,9 @@ func writeSuites(w *strings.Builder, all []result) {
 // exits are the exit statuses of a folder's test program.
 func (r *result) exits(folder string) string {
 	var text []string
+	if !slices.ContainsFunc(r.Packages, func(p record.Package) bool { return p.Package == folder }) {
+		return "not run"
+	}
 	for _, p := range r.Packages {
 		if p.Package == folder {
 			text = append(text, fmt.Sprintf("%s: %d", p.Account, p.Exit))

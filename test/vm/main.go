@@ -24,7 +24,7 @@ func main() {
 	folders := flag.String("suites", "all", "the `folders` whose test programs to run, with spaces between; empty: none")
 	whole := flag.Bool("whole", false, "run every test of these as every account: hours")
 	draw := flag.Bool("document", false, "boot nothing: only write the document again from the results")
-	limit := flag.Duration("limit", 90*time.Minute, "how long one machine may run")
+	limit := flag.Duration("limit", 90*time.Minute, "how long one machine may run; what it has told by then counts")
 	flag.Parse()
 	err := writeDocument()
 	if !*draw {

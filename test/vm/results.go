@@ -17,6 +17,8 @@ type result struct {
 	System   record.System    `json:"system"`
 	Sights   []record.Sight   `json:"sights"`
 	Packages []record.Package `json:"packages"`
+	// Cut says that the machine was ended before it had run all tests.
+	Cut bool `json:"cut,omitempty"`
 	// Passed counts tests; those that failed or were skipped are named.
 	Passed  int           `json:"passed"`
 	Failed  []record.Test `json:"failed"`
@@ -26,6 +28,8 @@ type result struct {
 // add takes a record in.
 func (r *result) add(l record.Line) {
 	switch {
+	case l.Kind == record.KindCut:
+		r.Cut = true
 	case l.System != nil:
 		// A variant has its own list of security modules; the system as it comes is told last.
 		r.System = *l.System

@@ -9,6 +9,7 @@ const (
 	KindTest    = "test"    // Test, for each that was run
 	KindPackage = "package" // Package, after its tests
 	KindEnd     = "end"     // nothing more comes
+	KindCut     = "cut"     // from the host: the machine was ended before
 )
 
 // Line is one record: its kind, and the field of that kind.
