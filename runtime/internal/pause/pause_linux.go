@@ -38,14 +38,21 @@ type Identity struct {
 }
 
 // Identify gives the identity of whoever has a number now. It is that of the caller's own child if that was not waited for
-// until after Identify has returned.
+// until after Identify has returned. The error is ErrElsewhere where /proc has another process at that number.
 func Identify(pid int) (Identity, error) {
+	if procElsewhere() {
+		return Identity{}, ErrElsewhere
+	}
 	p, err := readProcess(pid)
 	return Identity{pid, p.started}, err
 }
 
 // ErrHidden is returned where /proc hides a descendant from the caller (proc(5), hidepid).
 var ErrHidden = errors.New("processes are hidden, so that not all can be stopped")
+
+// ErrElsewhere is returned where /proc counts processes as another pid namespace does than the caller's, as it does for an srt inside a
+// sandbox in mode nested: whoever is found there by a number is another process than the one that has it here.
+var ErrElsewhere = errors.New("/proc counts processes as another pid namespace does, so that none can be found there by its number")
 
 // ErrEnded is returned for a process that has ended.
 var ErrEnded = errors.New("the process has ended")

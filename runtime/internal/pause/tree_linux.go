@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -240,8 +241,13 @@ func hasEnded(pid int) bool {
 
 // numbersWithin are the numbers of a process in the pid namespaces that it is in (NSpid in proc_pid_status(5)), the outermost
 // first; none if it is not there.
-func numbersWithin(pid int) []string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func numbersWithin(pid int) []string { return numbersIn(fmt.Sprintf("/proc/%d/status", pid)) }
+
+// procElsewhere tells whether the first of this process's numbers in /proc is not its own one, or cannot be told.
+var procElsewhere = sync.OnceValue(func() bool { return len(numbersIn("/proc/self/status")) != 1 })
+
+func numbersIn(status string) []string {
+	text, err := os.ReadFile(status)
 	if err != nil {
 		return nil
 	}
