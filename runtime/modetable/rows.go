@@ -16,7 +16,7 @@ func differs(text string) Cell { return Cell{Differs, text} }
 var rows = []Row{
 	{ID: "hosts", What: "which hosts may be reached", Settings: []string{"network.allowedDomains", "network.deniedDomains", "network.deniedDomainReasons",
 		"network.strictAllowlist", "network.deniedResolvedAddresses"},
-		Cells: confined(Differs, "for programs that use the proxies which the proxy variables name. Whatever else connects is refused, `localhost` included, and reported")},
+		Cells: confined(Differs, "for programs that use the proxies which the proxy variables name. Whatever else connects is refused and reported (EACCES); on the loopback it finds nobody listening (ECONNREFUSED), which is not reported")},
 	{ID: "unix-sockets", Settings: []string{"network.allowUnixSockets"}, Cells: always},
 	{ID: "all-unix-sockets", Settings: []string{"network.allowAllUnixSockets"},
 		Cells: confined(Differs, "abstract sockets of the host are reachable too, since there is no network namespace")},
@@ -61,7 +61,7 @@ var rows = []Row{
 
 	{ID: "names-beside-hidden", What: "directories above something that cannot be read", Cells: confined(Differs, "they cannot be listed, if it is a directory; what comes to lie in them after the start, or is replaced there, cannot be read. In `/` that is so in any case")},
 	{ID: "hidden-writable", What: "a hidden directory, to write in", Cells: confined(Differs, "refused (EACCES); elsewhere it is an empty directory in memory")},
-	{ID: "attributes", What: "names, attributes and links of what cannot be read: `stat`, `access`, `readlink`, `getxattr`, `chdir`, `statfs`, `inotify`", Cells: confined(Differs, "they show, as the host shows them to the user")},
+	{ID: "attributes", What: "names, attributes and links of what cannot be read: `stat`, `access`, `readlink`, `getxattr`, `chdir`, `statfs`, `inotify`", Cells: confined(Differs, "they show, as the host shows them to the user. What asks `access` first takes a denied file for a broken one: git does not start while `~/.gitconfig` is denied, unless `GIT_CONFIG_GLOBAL=/dev/null` is set")},
 	{ID: "locks", What: "locks (`flock`, `fcntl`) on what can be opened", Cells: always},
 	{ID: "streams", What: "a standard stream that is a file of the host", Cells: confined(Differs, "it can be used as it was opened; opening it again is judged by where the file lies")},
 	{ID: "private-files", What: "srt's own files and those of its caller, which are hidden", Cells: confined(Differs, "they cannot be opened; their names show. In a granted place the broker refuses that, for which it judges every opening")},
@@ -79,6 +79,7 @@ var rows = []Row{
 	{ID: "ipc", What: "System V IPC and POSIX message queues", Cells: confined(Differs, "refused (ENOSYS), even among the command's own processes")},
 	{ID: "other-processes", What: "calls on other processes by number (`prlimit`, `sched_setaffinity`, `setpriority`)", Cells: confined(Differs, "srt makes them for processes of the sandbox, and refuses others")},
 	{ID: "direct", What: "programs that ignore the proxy variables", Cells: confined(Differs, "reach nothing; elsewhere their connections are captured and judged")},
+	{ID: "datagrams", What: "UDP", Cells: confined(Differs, "no such socket can be made (EPERM); elsewhere one can, and what it sends is refused")},
 	{ID: "lookups", What: "looking up names of hosts", Cells: confined(Differs, "the proxies do; programs cannot, since UDP is refused. Elsewhere a resolver inside answers")},
 	{ID: "loopback", What: "the loopback", Cells: confined(Differs, "the host's, of which the command reaches its own proxies and, with `allowLocalBinding`, its own listeners")},
 	{ID: "host-names", What: "host name, mount table, cgroup, routes and addresses as the command sees them", Cells: confined(Differs, "the host's")},
