@@ -16,7 +16,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 .PHONY: build demo fleet test escape container-test vm-test bench soak lint generate fuzz clean
-.PHONY: test-prepare test-vet test-build test-unit test-generate test-integration test-user
+.PHONY: test-prepare test-vet test-build test-unit test-generate test-integration test-user test-modes test-modes-all
 .DEFAULT_GOAL := build
 
 # Static and without cgo: the binary runs on every Linux of its architecture.
@@ -44,7 +44,7 @@ container-test: build
 
 # srt and its tests under Debian's kernels, by software emulation; writes docs/kernels.md. Needs root and an hour for all of them.
 vm-test:
-	$(GO) run ./test/vm -cache '$(VM_CACHE)' -kernels '$(KERNELS)' $(if $(SUITES),-suites '$(SUITES)')
+	$(GO) run ./test/vm -cache '$(VM_CACHE)' -kernels '$(KERNELS)' $(if $(SUITES),-suites '$(SUITES)') $(if $(WHOLE),-whole) $(if $(LIMIT),-limit $(LIMIT))
 
 bench: build
 	$(GO) run ./bench
@@ -112,3 +112,12 @@ test-integration: build
 
 test-user: build
 	build/as-user.sh
+
+# The core of the suite in the modes that containers leave (docs/modes.md), and all of it. A failure needs a row of that page.
+test-modes: build
+	SRT_BINARY=$(BIN)/srt SRT_TEST_USER=srt-test $(GO) run ./test/modes -core -mode nested
+	SRT_BINARY=$(BIN)/srt SRT_TEST_USER=srt-test $(GO) run ./test/modes -core -mode confined
+
+test-modes-all: build
+	SRT_BINARY=$(BIN)/srt SRT_TEST_USER=srt-test $(GO) run ./test/modes -mode nested
+	SRT_BINARY=$(BIN)/srt SRT_TEST_USER=srt-test $(GO) run ./test/modes -mode confined

@@ -60,8 +60,9 @@ func (c *call) locateByHand(o origin, path string, resolve uint64) (place, sysca
 	switch {
 	case r.Failed < 0:
 		return place{dir: fds[0], last: last, object: fds[1]}, c.whole(fds[0], fds[1])
-	case fds[0] >= 0 && r.Errno == unix.ENOENT && c.surroundingProc() && c.isProcRoot(fds[0]):
-		return c.walk(o, path, resolve) // it may be the caller's by a number of the sandbox's own (ownName)
+	case fds[0] >= 0 && r.Errno == unix.ENOENT && c.surroundingProc() && c.isProc(fds[0]):
+		// It may be the caller's by a number of the sandbox's own (ownName), or beneath /proc/self, which is the hand's there.
+		return c.walk(o, path, resolve)
 	case fds[0] >= 0 && r.Errno != unix.EACCES: // which is the directory's: it may not be searched
 		return place{dir: fds[0], last: last, object: -1, errno: r.Errno}, 0
 	case fds[0] < 0 && mayBeCallers(r.Errno) && resolve&^unix.RESOLVE_NO_MAGICLINKS == 0:

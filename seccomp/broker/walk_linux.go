@@ -199,12 +199,17 @@ func (c *call) tooManyLinks() bool {
 }
 
 func (c *call) isProcRoot(fd int) bool {
-	s, errno := c.fileSystem(fd)
-	if errno != 0 || s.Type != unix.PROC_SUPER_MAGIC {
+	if !c.isProc(fd) {
 		return false
 	}
 	i, errno := c.look(fd)
 	return errno == 0 && i.Ino == procRootIno
+}
+
+// isProc tells whether what a descriptor leads to lies in a procfs.
+func (c *call) isProc(fd int) bool {
+	s, errno := c.fileSystem(fd)
+	return errno == 0 && s.Type == unix.PROC_SUPER_MAGIC
 }
 
 // selfLink is what self and thread-self in a procfs mean for the caller.

@@ -204,7 +204,7 @@ func TestEscape_088_Exhaustion(t *testing.T) {
 		o := w.reachedBy(g, `
 held = []
 for i in range(400):
-    s = socket.create_connection(("127.0.0.1", 3128 if i % 2 else 1080), 10)
+    s = socket.create_connection(("127.0.0.1", SERVERS[3128 if i % 2 else 1080]), 10)
     s.sendall((b"", b"\x05", b"CONNECT 127", b"GET http://127.0.0.1/ HTTP/1.1\r\nX: " + b"a" * 8000)[i % 4])
     held.append(s)
 print(talk(3128, b"GET http://127.0.0.1/ HTTP/1.1\r\nX: " + b"a" * 2000000 + b"\r\n\r\n")[:20])

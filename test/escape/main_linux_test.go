@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/srt-sandbox/srt/test/programs/stage"
 )
 
 // patience bounds every wait for something of another process. It is no expectation about speed.
@@ -51,10 +53,8 @@ func prepare(m *testing.M) (int, error) {
 	if err := os.Chmod(programs, 0o755); err != nil {
 		return 0, err
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(programs, "srt"), "../../cmd/srt")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("go build: %w\n%s", err, out)
+	if err := stage.Install(filepath.Join(programs, "srt")); err != nil {
+		return 0, err
 	}
 	sources, err := filepath.Glob("testdata/attack/*.c")
 	if err != nil {

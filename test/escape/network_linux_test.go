@@ -16,9 +16,11 @@ print("INSIDE", flush=True)
 url = urllib.parse.urlsplit(os.environ.get("HTTP_PROXY", "http://x:x@127.0.0.1:3128"))
 auth = base64.b64encode((url.username + ":" + url.password).encode()).decode()
 TOKEN, USER, WAIT = url.password, url.username, 10
+# Where the sandbox has no network of its own, its proxies are at other numbers.
+SERVERS = {3128: url.port or 3128, 1080: urllib.parse.urlsplit(os.environ.get("FTP_PROXY", "socks5h://127.0.0.1:1080")).port}
 def talk(port, *parts):
     try:
-        s = socket.create_connection(("127.0.0.1", port), 10)
+        s = socket.create_connection(("127.0.0.1", SERVERS.get(port, port)), 10)
         s.settimeout(WAIT)
         out = b""
         for p in parts:

@@ -50,7 +50,11 @@ func TestEscape_051_Capabilities(t *testing.T) {
 					t.Errorf("process %d (%s): %s is %x", pid, status["Name"], field, caps)
 				}
 			}
-			if status["NoNewPrivs"] != "1" || status["Seccomp"] != "2" {
+			filters := "2"
+			if status["Name"] == "srt-hand" {
+				filters = "0" // it makes the calls that the filters put to the broker, and is held by Landlock
+			}
+			if status["NoNewPrivs"] != "1" || status["Seccomp"] != filters {
 				t.Errorf("process %d (%s): NoNewPrivs %s, Seccomp %s", pid, status["Name"], status["NoNewPrivs"], status["Seccomp"])
 			}
 		}

@@ -7,4 +7,7 @@ var suite = []string{"./test", "./test/escape", "./test/programs", "./test/clien
 var (
 	corePackages = []string{"./test", "./test/escape"}
 	coreTests    = []string{"TestEscape"}
+
+	// ownModes are the tests that choose the mode of their srt themselves, and so say nothing about the mode of a run.
+	ownModes = "^Test(Confined|Nested|Inner|EveryFeature|TheWalk)"
 )

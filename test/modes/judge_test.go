@@ -26,19 +26,20 @@ func TestJudge(t *testing.T) {
 		{name: "a package fails by itself", events: []event{{Action: "pass", Package: module + "test", Test: "TestA"}, {Action: "fail", Package: module + "test"}},
 			unexcused: []name{{"test", ""}}},
 		{name: "excused", events: []event{{Action: "fail", Package: module + "test", Test: "TestA/root/x"}, {Action: "fail", Package: module + "test", Test: "TestA"}},
-			excuses: []excuse{{"test", "TestA/*/x", "mask"}}},
+			excuses: []excuse{{"test", "TestA/*/x", "mask", "x"}}},
 		{name: "excused in another package", events: []event{{Action: "fail", Package: module + "test/escape", Test: "TestA"}},
-			excuses: []excuse{{"test", "TestA", "mask"}}, unexcused: []name{{"test/escape", "TestA"}}},
+			excuses: []excuse{{"test", "TestA", "mask", "x"}}, unexcused: []name{{"test/escape", "TestA"}}},
 		{name: "excused for nothing", events: []event{{Action: "pass", Package: module + "test", Test: "TestA"}},
-			excuses: []excuse{{"test", "TestA", "mask"}}, idle: 1},
-		{name: "excused and skipped", events: []event{{Action: "skip", Package: module + "test", Test: "TestA"}}, excuses: []excuse{{"test", "TestA", "mask"}}},
+			excuses: []excuse{{"test", "TestA", "mask", "x"}}, idle: 1},
+		{name: "excused and skipped", events: []event{{Action: "skip", Package: module + "test", Test: "TestA"}}, excuses: []excuse{{"test", "TestA", "mask", "x"}}},
 		{name: "excused by what holds", events: []event{{Action: "fail", Package: module + "test", Test: "TestA"}},
-			excuses: []excuse{{"test", "TestA", "locks"}}, baseless: 1},
+			excuses: []excuse{{"test", "TestA", "locks", "x"}}, baseless: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := newVerdicts()
 			for _, e := range tt.events {
 				v.add(e)
+				v.add(event{Action: "output", Package: e.Package, Test: e.Test, Output: "x"})
 			}
 			j := judge("confined", v, tt.excuses)
 			if !slices.Equal(j.unexcused, tt.unexcused) || len(j.idle) != tt.idle || len(j.baseless) != tt.baseless {
@@ -48,6 +49,24 @@ func TestJudge(t *testing.T) {
 				t.Errorf("ok: got %v, want %v", j.ok(), want)
 			}
 		})
+	}
+}
+
+// TestFits: an excuse is for what a test says, and for nothing worse.
+func TestFits(t *testing.T) {
+	for _, tt := range []struct {
+		says, output string
+		want         bool
+	}{
+		{"", "the settings cannot be held:\n no (docs/modes.md: mask)\n", true},
+		{"", "the settings cannot be held:\n no (docs/modes.md: hide-many)\n", false},
+		{"names show", "the names show", true},
+		{"names show", "the names show\nESCAPE: so does the text", false},
+		{"ESCAPE: names show", "ESCAPE: names show", true},
+	} {
+		if got := (excuse{row: "mask", says: tt.says}).fits(tt.output); got != tt.want {
+			t.Errorf("%+v: got %v", tt, got)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ const module = "github.com/srt-sandbox/srt/"
 func main() {
 	in := flag.String("mode", mode.Confined, "the mode to run in: nested or confined")
 	run := flag.String("run", "", "only tests that match, as for go test")
-	skip := flag.String("skip", "", "no tests that match, as for go test")
+	skip := flag.String("skip", ownModes, "no tests that match, as for go test")
 	core := flag.Bool("core", false, "only what CI runs")
 	limit := flag.String("timeout", "30m", "how long a package may take")
 	log := flag.String("log", "", "a file for everything that the tests print")
