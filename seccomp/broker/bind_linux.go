@@ -35,7 +35,7 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 		return failed(errno)
 	}
 	c.text = path
-	confined := c.s.config.Confined != nil
+	confined := c.s.config.Confined != nil || c.s.config.Changes != nil
 	if confined {
 		defer c.startMove()() // until the file is known that this makes (boundConfined)
 	} else {
@@ -69,12 +69,25 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 	case denied:
 		return c.refuse(c.readOnly(), c.named(place), why)
 	}
+	if confined && !c.rooted() {
+		if out, ok := c.bindWhole(socket, o, path, place); ok {
+			return out
+		}
+	}
 	return c.bindAt(socket, origin{place.dir}, unixAddress(place.last), true)
 }
 
 // bindAt binds a copy of the caller's socket, in the directory o if the address is a path. A path is remembered before the
 // caller has its answer, so that nobody can connect to it too early.
 func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome {
+	return c.bindFrom(socket, o, address, inDir, func() outcome {
+		c.boundUnix(socket, func() (int, error) { return c.boundConfined(o, address) })
+		return outcome{}
+	})
+}
+
+// bindFrom is bindAt with what is to be done once a path is bound, which gives the answer to the caller.
+func (c *call) bindFrom(socket int, o origin, address []byte, inDir bool, bound func() outcome) outcome {
 	p, errno := c.program(inDir)
 	if errno != 0 {
 		return failed(errno)
@@ -83,7 +96,7 @@ func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome 
 	if inDir && o.fd >= 0 {
 		p.Call("enter", "the directory", unix.SYS_FCHDIR, p.from(o))
 	}
-	bound := p.Len()
+	entered := p.Len()
 	p.Call("bind", "the socket", unix.SYS_BIND, s.Arg(), p.Bytes(address), ns.Int(len(address)))
 	if !inDir {
 		p.finish()
@@ -95,12 +108,11 @@ func (c *call) bindAt(socket int, o origin, address []byte, inDir bool) outcome 
 	switch {
 	case errno != 0:
 		return failed(errno)
-	case r.Failed >= 0 && r.Failed < bound && r.Errno == unix.ENOTDIR:
+	case r.Failed >= 0 && r.Failed < entered && r.Errno == unix.ENOTDIR:
 		return failed(unix.ENOTDIR)
 	}
 	if inDir && r.Failed < 0 {
-		c.boundUnix(socket, func() (int, error) { return c.boundConfined(o, address) })
-		return outcome{}
+		return bound()
 	}
 	return c.made(&r)
 }

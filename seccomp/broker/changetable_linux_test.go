@@ -287,7 +287,7 @@ func TestChangeTable_LikeWithoutABroker(t *testing.T) {
 			for i := range lines {
 				lines[i] = strings.ReplaceAll(lines[i], s.folder, "FOLDER")
 			}
-			got[name] = withoutBoundName(lines)
+			got[name] = lines
 		}
 		return got
 	}
