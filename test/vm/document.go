@@ -34,6 +34,8 @@ apt-get install qemu-system-x86 debootstrap kmod cpio e2fsprogs xz-utils
 make vm-test                                  # all of them, as root
 make vm-test KERNELS="bookworm sid"           # some
 make vm-test KERNELS=sid SUITES="ns runtime"  # and some of the tests
+make vm-test WHOLE=1                          # every test of every folder as both accounts: hours
+make vm-test LIMIT=10m                        # no machine runs longer; what it has told by then counts
 ` + "```" + `
 
 Kernels and the guests' file system are fetched once, by an apt with a state of its own, so that signatures are checked and the machine's own
