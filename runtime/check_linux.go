@@ -87,7 +87,7 @@ func (r *Report) checkNamespaces(cfg *config.Config, mode Mode) {
 			r.fail(unjudged)
 			return
 		}
-		r.Warnings = append(r.Warnings, unjudged.Error())
+		r.Warnings = append(r.Warnings, "commands are started here only under settings with enableWeakerNestedSandbox: true: "+unjudged.Error())
 	}
 }
 

@@ -51,6 +51,10 @@ func checkPlatform() error {
 	}
 	abi, err := landlockABI()
 	switch {
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("Landlock is not available (%w). It is the second wall of every sandbox. In a container its system call filter has to "+
+			"allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self, as the default ones of current engines do "+
+			"(docker run --security-opt seccomp=unconfined allows all)", err)
 	case err != nil:
 		return fmt.Errorf("Landlock is not available (%w). It is the second wall of every sandbox: a kernel of 5.19 or later with "+
 			"CONFIG_SECURITY_LANDLOCK, and \"landlock\" in the boot parameter lsm=, is needed. A sandbox around this "+

@@ -21,6 +21,26 @@ func container(f Facts) Remedy {
 		"pivot_root and the like, for example docker run --security-opt seccomp=unconfined"}
 }
 
+// mappable lets root map its id, and opens the container to namespaces besides: a profile that refuses them cannot be told from
+// one that does not.
+var mappable = map[Container]Remedy{
+	Docker: {Text: "Root without CAP_SETFCAP can map no id into a user namespace, and the container's profiles may refuse namespaces too. Start it with",
+		Commands: []string{"docker run --cap-add SETFCAP --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined ..."}},
+	Podman: {Text: "Root without CAP_SETFCAP can map no id into a user namespace, and the container's profile may refuse namespaces too. Start it with",
+		Commands: []string{"podman run --cap-add SETFCAP --security-opt seccomp=unconfined --security-opt unmask=ALL ..."}},
+	Kubernetes: {Text: "Root without CAP_SETFCAP can map no id into a user namespace, and the pod's profiles may refuse namespaces too. Set in its " +
+		"specification: hostUsers: false, and in the container's securityContext: capabilities: {add: [SETFCAP]}, seccompProfile: {type: Unconfined}, " +
+		"appArmorProfile: {type: Unconfined}, procMount: Unmasked"},
+}
+
+// mapRoot gives root the right to map its id. Another user needs no capability for that.
+func mapRoot(f Facts) Remedy {
+	if r, ok := mappable[f.Container]; ok {
+		return r
+	}
+	return Remedy{Text: "Root without CAP_SETFCAP can map no id into a user namespace. Run srt as another user, or with that capability"}
+}
+
 // masks is what takes the masks off /proc.
 var masks = map[Container]Remedy{
 	Docker: {Text: "The container masks parts of its /proc, so that no other can be mounted. Start it with",

@@ -2,6 +2,7 @@ package hostfacts
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,6 +38,9 @@ type Facts struct {
 	Chrooted bool
 	// Root says that the effective user id is 0.
 	Root bool
+	// MapsNoRoot says that this process is root without CAP_SETFCAP: the kernel lets it map no id of root's into a user
+	// namespace (user_namespaces(7), since Linux 5.12).
+	MapsNoRoot bool
 	// Program is the path of this program.
 	Program string
 }
@@ -54,6 +58,7 @@ func Look(s System) Facts {
 		UsernsOff:       s.Read("/proc/sys/kernel/unprivileged_userns_clone") == "0",
 		MaskedProc:      masked, Chrooted: !root, Root: s.UID() == 0, Program: s.Program(),
 	}
+	f.MapsNoRoot = f.Root && lacksCapability(status, setfcap)
 	for _, kind := range namespaceKinds {
 		if s.Read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
 			f.NoneAllowed = append(f.NoneAllowed, kind)
@@ -70,6 +75,15 @@ func fieldOf(status, name string) string {
 		}
 	}
 	return ""
+}
+
+// setfcap is CAP_SETFCAP of capabilities(7).
+const setfcap = 31
+
+// lacksCapability tells whether a status names the effective capabilities and this one is not among them.
+func lacksCapability(status string, capability uint) bool {
+	has, err := strconv.ParseUint(fieldOf(status, "CapEff:"), 16, 64)
+	return err == nil && has&(1<<capability) == 0
 }
 
 // labelOf is the AppArmor profile of this process (apparmor(7)): "docker-default (enforce)" without the mode. The file beneath

@@ -11,6 +11,8 @@ const (
 	maskedProc = "22 1 8:1 / / rw - overlay overlay rw\n23 22 0:5 / /proc rw - proc proc rw\n24 23 0:5 /bus /proc/bus ro - proc proc rw"
 	chroot     = "7 1 8:1 / /srv rw - ext4 /dev/sda rw"
 	filtered   = "Name:\tsrt\nNoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1"
+	noSetfcap  = "Name:\tsrt\nCapEff:\t00000000280425fb\nSeccomp:\t2" // Docker's default capabilities without CAP_SETFCAP
+	setsFcap   = "Name:\tsrt\nCapEff:\t00000000a80425fb\nSeccomp:\t2"
 	unfiltered = "Name:\tsrt\nNoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0"
 )
 
@@ -46,6 +48,12 @@ func TestRemedyFor(t *testing.T) {
 		"an unnamed container":    {m{"/proc/self/status": filtered}, nil, true, "userns", "seccomp=unconfined"},
 		"docker's AppArmor":       {m{"/proc/self/attr/apparmor/current": "docker-default (enforce)", "/.dockerenv": ""}, nil, true, "mount", "apparmor=unconfined"},
 		"in a sandbox":            {m{"/proc/self/status": filtered, "/.dockerenv": ""}, m{"SANDBOX_RUNTIME": "1"}, false, "userns", "allowNestedUserNamespaces"},
+		"root without SETFCAP":    {m{"/proc/self/status": noSetfcap, "/.dockerenv": ""}, nil, true, "userns", "docker run --cap-add SETFCAP --security-opt seccomp=unconfined"},
+		"the same in Podman":      {m{"/proc/self/status": noSetfcap, "/run/.containerenv": ""}, nil, true, "userns", "podman run --cap-add SETFCAP"},
+		"the same in Kubernetes":  {m{"/proc/self/status": noSetfcap}, m{"KUBERNETES_SERVICE_HOST": "1"}, true, "userns", "capabilities: {add: [SETFCAP]}"},
+		"the same in a unit":      {m{"/proc/self/status": noSetfcap}, nil, true, "userns", "as another user, or with that capability"},
+		"root with SETFCAP":       {m{"/proc/self/status": setsFcap, "/.dockerenv": ""}, nil, true, "userns", "docker run --security-opt seccomp"},
+		"a user without SETFCAP":  {m{"/proc/self/status": noSetfcap, "/.dockerenv": ""}, nil, false, "userns", "docker run --security-opt seccomp"},
 		"a chroot":                {m{"/proc/self/mountinfo": chroot}, nil, false, "userns", "outside it"},
 		"masked, in Docker":       {m{"/proc/self/mountinfo": maskedProc, "/.dockerenv": ""}, nil, true, "procfs", "systempaths=unconfined"},
 		"masked, in Podman":       {m{"/proc/self/mountinfo": maskedProc, "/run/.containerenv": ""}, nil, true, "procfs", "unmask=ALL"},

@@ -62,6 +62,7 @@ var remedies = []remedyRow{
 	{namespaces, func(f Facts) bool { return f.UsernsOff && !f.Root },
 		run("Unprivileged user namespaces are switched off here. As root", "sysctl -w kernel.unprivileged_userns_clone=1")},
 	{namespaces, func(f Facts) bool { return f.RestrictsUserns && !f.Root && f.Container == NoContainer }, profile},
+	{namespaces, func(f Facts) bool { return f.MapsNoRoot }, mapRoot},
 	{namespaces, func(f Facts) bool { return f.Filtered || f.confinedLabel() }, container},
 	{namespaces, func(f Facts) bool { return f.RestrictsUserns && !f.Root }, profile},
 	{namespaces, func(f Facts) bool { return f.Chrooted },

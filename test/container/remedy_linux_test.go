@@ -8,12 +8,19 @@ import (
 
 // TestRemedies: who does what srt check says in a container of Docker's has mode full in the next one.
 func TestRemedies(t *testing.T) {
-	for _, flags := range []string{"", "--security-opt no-new-privileges", withProfile, unconfined, "--cap-add SYS_ADMIN"} {
+	user, root := account{1001, 1001}, account{}
+	for _, c := range []struct {
+		flags string
+		as    account
+	}{
+		{"", user}, {"--security-opt no-new-privileges", user}, {withProfile, user}, {unconfined, user}, {"--cap-add SYS_ADMIN", user},
+		{withProfile + "--cap-drop ALL", root}, {"--cap-drop ALL", root},
+	} {
+		flags, as := c.flags, c.as
 		r, err := fromFlags(flags)
 		if err != nil {
 			t.Fatal(err)
 		}
-		as := account{1001, 1001}
 		var said struct {
 			Remedy struct{ Commands []string }
 		}
