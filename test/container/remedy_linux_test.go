@@ -41,3 +41,16 @@ func TestRemedies(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterOfLandlock: where a container's filter takes Landlock, the error names the calls to allow and asks for no other kernel.
+func TestFilterOfLandlock(t *testing.T) {
+	r, err := fromFlags("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.filter = closed
+	got := examine(t, "crun", r, account{1001, 1001}).Weaker.Refused
+	if !strings.Contains(got, "allow landlock_create_ruleset") || strings.Contains(got, "CONFIG_SECURITY_LANDLOCK") {
+		t.Errorf("it says %q", got)
+	}
+}
