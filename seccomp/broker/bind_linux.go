@@ -35,7 +35,7 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 		return failed(errno)
 	}
 	c.text = path
-	confined := c.s.config.Confined != nil || c.s.config.Changes != nil
+	confined := c.withoutMounts()
 	if confined {
 		defer c.startMove()() // until the file is known that this makes (boundConfined)
 	} else {
@@ -52,6 +52,14 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 			return out
 		}
 	}
+	return c.bindJudged(socket, o, path)
+}
+
+// withoutMounts tells whether the judge alone keeps the sandbox from making names.
+func (c *call) withoutMounts() bool { return c.s.config.Confined != nil || c.s.config.Changes != nil }
+
+// bindJudged binds to a path by where it leads.
+func (c *call) bindJudged(socket int, o origin, path string) outcome {
 	place, errno := c.locate(o, path, 0)
 	if errno != 0 {
 		return failed(errno)
@@ -69,7 +77,7 @@ func (c *call) bind(fd int32, at uint64, size int32) outcome {
 	case denied:
 		return c.refuse(c.readOnly(), c.named(place), why)
 	}
-	if confined && !c.rooted() {
+	if c.withoutMounts() && !c.rooted() {
 		if out, ok := c.bindWhole(socket, o, path, place); ok {
 			return out
 		}

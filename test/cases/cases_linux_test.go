@@ -32,6 +32,9 @@ type excuse struct {
 	luck bool
 }
 
+// zombies excuses the case that counts those in /proc, which shows the host's as well.
+var zombies = excuse{row: "proc-list", luck: true}
+
 // excused are the cases, by number, that mode confined is another in. All others must pass.
 var excused = map[string]excuse{
 	"16": {row: "hide-in-write-root"},
@@ -41,7 +44,7 @@ var excused = map[string]excuse{
 	"39": {row: "direct"},
 	"46": {row: "datagrams"},
 	"49": {row: "local-binding"},
-	"68": {row: "proc-list", luck: true}, // it counts the zombies of the host
+	"68": zombies,
 	"77": {row: "hide-in-write-root"},
 	"79": {row: "hide-in-write-root"},
 }
@@ -67,7 +70,7 @@ func TestCases(t *testing.T) {
 		excused               map[string]excuse
 	}{
 		{"nested", "procfs", "false", nil},
-		{"nested and weaker", "procfs", "true", nil},
+		{"nested and weaker", "procfs", "true", map[string]excuse{"68": zombies}},
 		{"confined", "userns", "true", excused},
 	} {
 		t.Run(mode.name, func(t *testing.T) {
