@@ -67,7 +67,7 @@ var rows = []Row{
 	{ID: "private-files", What: "srt's own files and those of its caller, which are hidden", Cells: confined(Differs, "they cannot be opened; their names show. In a granted place the broker refuses that, for which it judges every opening")},
 	{ID: "dev", What: "`/dev`", Cells: confined(Differs, "the host's, with its names; `null`, `zero`, `full`, `random`, `urandom`, `tty`, `ptmx` and the terminals in `pts` alone can be opened. Terminals of the same user, and as root of every user, are among them")},
 	{ID: "dev-elsewhere", What: "device files in other places", Cells: confined(Differs, "cannot be written to; root can read them, where their file system allows devices")},
-	{ID: "dev-shm", What: "`/dev/shm`", Cells: confined(Differs, "the host's, which can be written to only where `allowWrite` names it")},
+	{ID: "dev-shm", What: "`/dev/shm`", Cells: confined(Differs, "the host's, which can be written to only where `allowWrite` names it, as locks and shared memory of `multiprocessing` in Python need")},
 	{ID: "proc-list", What: "processes of others in `/proc`", Cells: [3]Cell{held,
 		differs("their numbers show; to open anything of theirs is refused (ENOENT), for which each opening is put to srt, unless `enableWeakerNestedSandbox` is set"),
 		differs("their command lines, states and names show, as to the user without a sandbox; memory, environment, descriptors and links of theirs are refused (Landlock)")}},
