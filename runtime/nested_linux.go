@@ -23,7 +23,7 @@ func (e *UnjudgedProcessesError) Error() string {
 	return fmt.Sprintf("the container around srt masks parts of its /proc, so that the command would have that /proc in the place of one of its own "+
 		"and see the container's other processes; keeping it from them takes system calls that are put to srt, which cannot be had here (%v). "+
 		"Run the container with an unmasked /proc (docker run --security-opt systempaths=unconfined, Kubernetes procMount: Unmasked), or set "+
-		"enableWeakerNestedSandbox to let the command see them", e.Reason)
+		"enableWeakerNestedSandbox to let the command see them; within another sandbox only the latter is possible", e.Reason)
 }
 
 // Unwrap gives the reason.
