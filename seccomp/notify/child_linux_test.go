@@ -165,6 +165,9 @@ func printReason() error {
 
 // leavesNothing waits for the threads of the probes, which end after they have answered.
 func leavesNothing() error {
+	if err := Available(); err != nil { // Go's runtime opens its poller when it first needs it
+		return err
+	}
 	before := descriptors()
 	for range 20 {
 		if err := Available(); err != nil {

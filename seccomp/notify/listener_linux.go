@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	// ErrGone says that no process of the filter lives any more: nothing will be received again.
+	// ErrGone says that no process of the filter lives any more: nothing will be received again. Before Linux 6.11 one that has
+	// ended counts until it is reaped.
 	ErrGone = errors.New("every process under the system call filter has ended")
 	// ErrCallEnded says that a call does not wait any longer: its caller died, or a signal interrupted the call before it
 	// was received. What was read from that caller's memory may be another process's.

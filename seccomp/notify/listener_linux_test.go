@@ -26,6 +26,15 @@ type supervised struct {
 	cmd  *exec.Cmd
 	out  bytes.Buffer
 	errs bytes.Buffer
+	// The child is reaped as soon as it ends: before Linux 6.11 a filter has a process until then, and a listener no end.
+	ended chan struct{}
+	err   error // what came of it, once ended is closed
+}
+
+// end waits until the child has ended, and gives what came of it.
+func (s *supervised) end() error {
+	<-s.ended
+	return s.err
 }
 
 // supervise starts a child in a mode under programs.
@@ -42,13 +51,17 @@ func supervise(t testing.TB, mode, calls string, programs ...[]byte) *supervised
 	theirs := os.NewFile(uintptr(fds[1]), "socket")
 	defer theirs.Close()
 	defer unix.Close(fds[0])
-	s := &supervised{cmd: child(t, mode, "")}
+	s := &supervised{cmd: child(t, mode, ""), ended: make(chan struct{})}
 	s.cmd.Env = append(s.cmd.Env, envFilters+"="+strings.Join(quoted, ","), envCalls+"="+calls)
 	s.cmd.ExtraFiles = []*os.File{theirs}
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.errs
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.ended)
+	}()
 	theirs.Close()
 	s.Listener, err = New(receiveFile(t, fds[0]))
 	if err != nil {
@@ -56,7 +69,7 @@ func supervise(t testing.TB, mode, calls string, programs ...[]byte) *supervised
 	}
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
+		_ = s.end()
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -85,7 +98,7 @@ func receiveFile(t testing.TB, socket int) *os.File {
 // wait waits for the child's end and fails the test if it was not a good one.
 func (s *supervised) wait(t testing.TB) string {
 	t.Helper()
-	if err := s.cmd.Wait(); err != nil {
+	if err := s.end(); err != nil {
 		t.Fatalf("child: %v\n%s", err, s.errs.Bytes())
 	}
 	return s.out.String()
@@ -334,7 +347,7 @@ func TestListener_PassesOverADeadCall(t *testing.T) {
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.cmd.Wait()
+	_ = s.end()
 	var n Notification
 	if err := s.Receive(&n); !errors.Is(err, ErrGone) {
 		t.Errorf("received %+v (%v), want ErrGone", n, err)

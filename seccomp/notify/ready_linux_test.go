@@ -60,7 +60,7 @@ func TestListener_ReceiveNowPassesOverADeadCall(t *testing.T) {
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.cmd.Wait() // says that it was killed
+	_ = s.end() // says that it was killed
 	var n Notification
 	if err := s.ReceiveNow(&n); !errors.Is(err, ErrGone) {
 		t.Errorf("received %+v, %v; want ErrGone", n, err)

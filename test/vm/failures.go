@@ -11,7 +11,10 @@ type failure struct {
 	Why     string
 }
 
-var failures []failure
+var failures = []failure{
+	{"sid", "seccomp/notify", "TestAvailable_LeavesNothingBehind", "The test took the two descriptors of the Go runtime's poller, opened meanwhile, for " +
+		"left behind. It opens the poller first now; these results are older."},
+}
 
 // explain gives the reason for a failure, or nothing.
 func explain(suite string, t record.Test) string {
