@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -138,7 +139,7 @@ func (f *Feature) probe() Result {
 	value, found, err := f.ask()
 	if err != nil {
 		if found == "" {
-			found = err.Error()
+			found = strings.ReplaceAll(err.Error(), "\n", "; ") // joined errors have a line each
 		}
 		return f.absent(reasonOf(err), found, err)
 	}

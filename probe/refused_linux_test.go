@@ -174,6 +174,9 @@ func compare(t *testing.T, got map[string]answer, missing []string) {
 		if got[f.Key].Present != expect {
 			t.Errorf("%s: %+v, want it to be there: %v", f.Key, got[f.Key], expect)
 		}
+		if strings.Contains(got[f.Key].Found, "\n") {
+			t.Errorf("%s: what was found takes more than its line: %q", f.Key, got[f.Key].Found)
+		}
 	}
 }
 
