@@ -42,6 +42,12 @@ var masked = []string{
 var excuses = map[string][]excuse{
 	"nested": {
 		{pkg: "test/escape", test: "TestEscape_056_HandOutOfReach", row: "proc-list", says: "the command sees more than its own processes"},
+		{pkg: "test", test: "TestCLI_10_NoOtherDescriptor", row: "proc-numbers", says: "/proc/$$/fd"},
+		{pkg: "test", test: "TestFS_44_PrivilegesInside", row: "proc-numbers", says: "/proc/1/status"},
+		{pkg: "test", test: "TestProcessesOfTheHost", row: "proc-list", says: "got ok, want ENOENT"},
+		{pkg: "test", test: "TestCRED_35_HoldersAreOutOfReach", row: "proc-list", says: "seen "},
+		{pkg: "test", test: "TestFS_case34_FS56_Disabled", row: "proc-list", says: "the host's processes show"},
+		{pkg: "test", test: "TestWhyKernelTrees_FS47", row: "proc-write", says: "echo x > /proc/self/comm"},
 		{pkg: "test/escape", test: "TestEscape_037_UnfilteredHelper", row: "proc-list", says: "status 2 (ENOENT)"},
 	},
 	"confined": slices.Concat(each("test/escape", "hide-in-write-root", hidden), each("test", "mask", masked), []excuse{
@@ -60,6 +66,7 @@ var excuses = map[string][]excuse{
 		{pkg: "test", test: "TestCRED_Case28", row: "hide-in-write-root"},
 		{pkg: "test", test: "TestCRED_9_UnreadableAndHidden", row: "hide-in-write-root"},
 		{pkg: "test", test: "TestCRED_35_NothingInTheSandbox", row: "mask", says: "still, after a long time"},
+		{pkg: "test", test: "TestFS_case05_FS30_33_52_NamesThatDoNotExist", row: "write-rules", says: "got EBUSY, want refused"},
 		{pkg: "test", test: "TestRoot_KeyringOfTheHost", row: "kernel-state", says: "the host's keys show"},
 		{pkg: "test", test: "TestRoot_IPCOfTheHost", row: "ipc", says: "got ENOSYS, want EINVAL"},
 	}),
