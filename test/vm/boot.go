@@ -24,6 +24,8 @@ type machine struct {
 	log                              string // file for what the kernel and the programs print
 }
 
+// One thread emulates both processors: with one for each, a 6.12 has stopped at a breakpoint of its own code patching.
+//
 // run runs the machine until it switches itself off or the limit is reached, and hands on each record that it made. The disks are not
 // changed.
 func (m machine) run(limit time.Duration, each func(record.Line)) error {
@@ -31,7 +33,7 @@ func (m machine) run(limit time.Duration, each func(record.Line)) error {
 	defer cancel()
 	records := m.log + ".records"
 	words := "console=ttyS0 panic=-1 quiet " + m.boot + " srt.guest=" + strings.Join(m.guest, "|")
-	cmd := exec.CommandContext(ctx, "nice", "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048",
+	cmd := exec.CommandContext(ctx, "nice", "qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "2048",
 		"-display", "none", "-monitor", "none", "-nodefaults", "-no-reboot", "-nic", "none",
 		"-serial", "file:"+m.log, "-serial", "file:"+records,
 		"-drive", "file="+m.userland+",if=virtio,format=raw,snapshot=on,cache=unsafe", "-drive", "file="+m.tests+",if=virtio,format=raw,readonly=on",
