@@ -10,6 +10,10 @@ import (
 
 const mountProc = "mount a proc file system for"
 
+// hostProcPaths are further protected paths where the sandbox shows the surrounding /proc: a fresh one tells there of the sandbox's own
+// processes alone (locks_show in fs/locks.c).
+var hostProcPaths = [...]kernelPath{{"/proc/locks", false, hidden}}
+
 // FreshProcRefused tells whether a start failed because no other /proc than the surrounding one can be had: the kernel mounts
 // none that would show what is masked in that (EPERM, mount_too_revealing in fs/namespace.c). What container runtimes mask and
 // make read-only goes together (OCI runtime specification, config-linux.md): that no limit of user namespaces can be set says so earlier.

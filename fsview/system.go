@@ -62,10 +62,6 @@ var kernelPaths = [...]kernelPath{
 	{"/sys/kernel/security", true, hidden}, {"/sys/devices/virtual/powercap", true, hidden},
 }
 
-// hostProcPaths are further ones where the sandbox shows the surrounding /proc: a fresh one tells there of the sandbox's own
-// processes alone (locks_show in fs/locks.c).
-var hostProcPaths = [...]kernelPath{{"/proc/locks", false, hidden}}
-
 // SystemMount is one line of what a sandbox always has, for `srt explain`.
 type SystemMount struct{ Kind, Path, Why string }
 
