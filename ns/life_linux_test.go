@@ -53,6 +53,36 @@ func TestSignalAndKill(t *testing.T) {
 	}
 }
 
+// TestSignalAfterTheEnd: a sandbox that has ended, and that nobody has waited for yet, takes no signal.
+func TestSignalAfterTheEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	null, _ := os.Open(os.DevNull)
+	defer null.Close()
+	cfg := minimal(newProgram(t), "/bin/true")
+	cfg.Stdin, cfg.Stdout, cfg.Stderr = null, w, w
+	p, err := cfg.start()
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(r); err != nil { // its pid 1 holds none of the streams
+		t.Fatal(err)
+	}
+	for err = p.Signal(unix.SIGTERM); err == nil; err = p.Signal(unix.SIGTERM) {
+		time.Sleep(time.Millisecond)
+	}
+	if !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	if _, err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // holdSandbox is the re-executed half of the tests that kill the host process: it holds a sandbox that runs a script, and has
 // its pid 1 hold descriptor 3, count times.
 func holdSandbox(script string, count int) {

@@ -264,7 +264,11 @@ func (p *Process) Signal(s Signal) error {
 	if p.reaped {
 		return os.ErrProcessDone
 	}
-	return p.send(message{msgSignal, uint32(s)})
+	err := p.send(message{msgSignal, uint32(s)})
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) { // nobody has waited for it yet, but it has ended
+		return os.ErrProcessDone
+	}
+	return err
 }
 
 // begin lets a confined sandbox start its command.

@@ -24,7 +24,7 @@ func init() {
 }
 
 // raceRounds is how often each change is tried while what it is about is exchanged.
-const raceRounds = 400
+const raceRounds = 150
 
 // disturbances exchange what a call is about for what must not change, and back, until told to stop. Each gives the paths at which
 // changes are then tried.
