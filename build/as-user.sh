@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs the tests that meet the kernel as the ordinary user that build/prepare.sh made. The clone may lie where that user cannot
 # go, so the tests run in a copy of the tree, with its modules beside it and a build cache of its own. What drives other programs at
-# length (test/clients, test/hostile, test/programs) is left to the run as root, which runs each of those as this user as well.
+# length (test/clients, test/differential, test/escape, test/hostile, test/programs) is left to the run as root, which runs each of those as this user as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,4 +33,4 @@ fi
 as_user env -i HOME="$home" USER="$user" LOGNAME="$user" LANG="${LANG:-C.UTF-8}" PATH="$goroot/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" \
     GOFLAGS='-mod=vendor -buildvcs=false' GOCACHE="$home/.cache/go-build" ${CI:+CI="$CI"} \
     bash -c 'cd "$1" && shift && exec go test -count=1 -timeout 20m "$@"' - "$tree" ./cmd/... ./examples/... ./runtime/... ./ns/... ./probe/... ./seccomp/... ./fsview/... ./bpf/... \
-    ./test ./test/internal/... ./test/escape ./test/differential/... ./test/traces
+    ./test ./test/internal/... ./test/traces
