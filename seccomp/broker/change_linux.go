@@ -2,10 +2,12 @@ package broker
 
 import (
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/srt-sandbox/srt/fsview"
+	"github.com/srt-sandbox/srt/ns"
 )
 
 // In a sandbox without mounts of its own (mode confined) nothing stands between a command and the host's files but a Landlock
@@ -185,7 +187,28 @@ func (c *call) judgeLinked(old, target place) (out outcome, denied bool) {
 	i, errno := c.look(old.object)
 	dir, errno2 := c.look(target.dir)
 	if errno == 0 && errno2 == 0 && i.kind() == unix.S_IFDIR && i.Mnt_id == dir.Mnt_id && !strings.HasSuffix(target.last, "/") {
-		errno = unix.EPERM // link(2); the hand's Landlock domain would say EXDEV of a write root itself
+		// link(2); the hand's Landlock domain would say EXDEV of a write root itself. The kernel asks for the new name first.
+		if errno = c.mayAdd(target.dir); errno == 0 {
+			errno = unix.EPERM
+		}
 	}
 	return failed(errno), errno != 0
+}
+
+// mayAdd asks as the caller whether modes and mounts let names be added to a directory (may_create in fs/namei.c).
+func (c *call) mayAdd(dir int) syscall.Errno {
+	p, errno := c.program(false)
+	if errno != 0 {
+		return errno
+	}
+	p.Call("may add names to", "the directory", unix.SYS_FACCESSAT2, p.from(origin{dir}), p.Str(""), ns.Int(unix.W_OK|unix.X_OK),
+		ns.Int(unix.AT_EACCESS|unix.AT_EMPTY_PATH))
+	r, errno := p.do()
+	switch {
+	case errno != 0:
+		return errno
+	case r.Failed >= 0:
+		return r.Errno
+	}
+	return 0
 }
