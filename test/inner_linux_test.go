@@ -213,6 +213,10 @@ func TestInner_Confined(t *testing.T) {
 	each(t, func(t *testing.T, b *box) {
 		for _, pair := range innerPairs {
 			t.Run(fmt.Sprintf("%+v", pair), func(t *testing.T) {
+				if pair.masked && pair.outer == "notify" && os.Getuid() != 0 {
+					// The outer one keeps placeholders, and user id 0 of a namespace that an ordinary user made is not whom /var/lib belongs to.
+					t.Skipf("needs uid 0 to mask a /proc for another user, have %d; the run as root covers it", os.Getuid())
+				}
 				b := newBox(t, b.who)
 				b.file("in/f", "f")
 				b.file("in/keep/f", "kept")

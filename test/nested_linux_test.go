@@ -177,7 +177,7 @@ func TestNested_Surroundings(t *testing.T) {
 	}{
 		{name: "read-only /tmp", script: "mount -t tmpfs -o ro none /tmp || exit 99\n"},
 		{name: "noexec /tmp", script: "mount -t tmpfs -o noexec none /tmp || exit 99\n"},
-		{name: "no cgroup file systems", script: "umount -R /sys/fs/cgroup || exit 99\n"},
+		{name: "no cgroup file systems", script: "mount -t tmpfs -o ro none /sys/fs/cgroup || exit 99\n"},
 		{name: "read-only /sys", script: "mount -o remount,bind,ro /sys || exit 99\n"},
 		{name: "root without CAP_SETFCAP", root: true, with: []string{"setpriv", "--bounding-set=-setfcap", "--inh-caps=-all"}, refused: "no id can be mapped"},
 		{name: "root with nothing but CAP_SETFCAP", root: true, with: []string{"setpriv", "--bounding-set=-all,+setfcap,+dac_override", "--inh-caps=-all"}},
